@@ -1,0 +1,77 @@
+// Every question about compiler, platform or switch, answered once.
+#pragma once
+
+#include <stepprof/version.hpp>
+
+// --- switches a user may define for a whole program ---------------------------------------------------------------
+// STEPPROF_PORTABLE   1: portable clock and plain memory only, as on a platform that nothing is known about.
+// STEPPROF_CLOCK      a clock type (see core/clock.hpp) to use instead of the platform's best one.
+// STEPPROF_DISABLE    1: the macros and record_function of this translation unit compile to nothing.
+
+#ifndef STEPPROF_PORTABLE
+#define STEPPROF_PORTABLE 0
+#endif
+
+#ifndef STEPPROF_DISABLE
+#define STEPPROF_DISABLE 0
+#endif
+
+// --- compiler ------------------------------------------------------------------------------------------------------
+#if defined(__GNUC__) || defined(__clang__)
+#define STEPPROF_LIKELY(x) __builtin_expect(!!(x), 1)
+#define STEPPROF_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define STEPPROF_ALWAYS_INLINE inline __attribute__((always_inline))
+#define STEPPROF_NOINLINE __attribute__((noinline))
+#define STEPPROF_COLD __attribute__((noinline, cold))
+// Process-wide objects must be one object even when a library is built with hidden visibility.
+#define STEPPROF_SHARED __attribute__((visibility("default")))
+#else
+#define STEPPROF_LIKELY(x) (x)
+#define STEPPROF_UNLIKELY(x) (x)
+#define STEPPROF_ALWAYS_INLINE __forceinline
+#define STEPPROF_NOINLINE __declspec(noinline)
+#define STEPPROF_COLD __declspec(noinline)
+#define STEPPROF_SHARED
+#endif
+
+// __constinit / require_constant_initialization: a hot object that needed a constructor would cost a guard per access.
+#if defined(__cpp_constinit)
+#define STEPPROF_CONSTINIT constinit
+#elif defined(__clang__)
+#define STEPPROF_CONSTINIT [[clang::require_constant_initialization]]
+#elif defined(__GNUC__) && __GNUC__ >= 10
+#define STEPPROF_CONSTINIT __constinit
+#else
+#define STEPPROF_CONSTINIT
+#endif
+
+#if defined(__cpp_exceptions) || defined(__EXCEPTIONS) || defined(_CPPUNWIND)
+#define STEPPROF_EXCEPTIONS 1
+#else
+#define STEPPROF_EXCEPTIONS 0
+#endif
+
+// --- platform ------------------------------------------------------------------------------------------------------
+#if !STEPPROF_PORTABLE && (defined(__unix__) || defined(__APPLE__))
+#define STEPPROF_POSIX 1
+#else
+#define STEPPROF_POSIX 0
+#endif
+
+#if !STEPPROF_PORTABLE && defined(__linux__)
+#define STEPPROF_LINUX 1
+#else
+#define STEPPROF_LINUX 0
+#endif
+
+#if !STEPPROF_PORTABLE && (defined(__GNUC__) || defined(__clang__)) && (defined(__x86_64__) || defined(__i386__))
+#define STEPPROF_CLOCK_X86 1
+#else
+#define STEPPROF_CLOCK_X86 0
+#endif
+
+#if !STEPPROF_PORTABLE && (defined(__GNUC__) || defined(__clang__)) && defined(__aarch64__)
+#define STEPPROF_CLOCK_ARM 1
+#else
+#define STEPPROF_CLOCK_ARM 0
+#endif

@@ -1,0 +1,164 @@
+// The only way to make a trace: collects its parts and checks the invariants that everything to the right relies on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <stepprof/trace/error.hpp>
+#include <stepprof/trace/trace.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+/// Builds a trace, track by track, each track's events in preorder. One thread at a time.
+class trace_builder {
+ public:
+  /// The index of a text in the trace; equal texts get equal indices.
+  std::uint32_t intern(std::string_view text) { return data_.strings.intern(text); }
+
+  std::uint32_t add_process(trace_process process) {
+    data_.processes.push_back(std::move(process));
+    return static_cast<std::uint32_t>(data_.processes.size() - 1);
+  }
+  /// Opens a track. Its events are those added until the next add_track().
+  std::uint32_t add_track(trace_track track) {
+    track.first_event = static_cast<std::uint32_t>(data_.events.size());
+    track.event_count = 0;
+    data_.tracks.push_back(std::move(track));
+    return static_cast<std::uint32_t>(data_.tracks.size() - 1);
+  }
+  /// Appends an event to the last track (its `track` field is set here) and returns its index.
+  std::uint32_t add_event(trace_event event) {
+    event.track = static_cast<std::uint32_t>(data_.tracks.size() - 1) & 0xfffffu;
+    ++data_.tracks.back().event_count;
+    data_.events.push_back(event);
+    return static_cast<std::uint32_t>(data_.events.size() - 1);
+  }
+  /// The event as added so far, to complete it.
+  [[nodiscard]] trace_event& event(std::uint32_t index) { return data_.events[index]; }
+  [[nodiscard]] std::uint32_t event_count() const noexcept { return static_cast<std::uint32_t>(data_.events.size()); }
+  /// The rarer fields of an event, made when first asked for. Valid until the next call for another event.
+  event_detail& detail(std::uint32_t event) {
+    if (data_.events[event].detail == npos) {
+      data_.events[event].detail = static_cast<std::uint32_t>(data_.details.size());
+      data_.details.emplace_back();
+    }
+    return data_.details[data_.events[event].detail];
+  }
+  /// Adds arguments to an event: all of one event in one call.
+  void set_arguments(std::uint32_t event, const std::vector<trace_argument>& arguments) {
+    event_detail& d = detail(event);
+    d.first_arg = static_cast<std::uint32_t>(data_.arguments.size());
+    d.arg_count = static_cast<std::uint32_t>(arguments.size());
+    data_.arguments.insert(data_.arguments.end(), arguments.begin(), arguments.end());
+  }
+  void add_link(trace_link link) { data_.links.push_back(link); }
+  void set_links_are_complete(bool complete) { data_.links_are_complete = complete; }
+  std::uint32_t add_memory(memory_event event) {
+    data_.memory.push_back(event);
+    return static_cast<std::uint32_t>(data_.memory.size() - 1);
+  }
+  void add_unmatched_free(unmatched_free free) { data_.unmatched_frees.push_back(free); }
+  void add_mark(trace_mark mark) { data_.marks.push_back(mark); }
+  void add_step(trace_step step) { data_.steps.push_back(step); }
+  void add_pause(paused_interval pause) { data_.pauses.push_back(pause); }
+  void add_note(std::string code, std::string text) { data_.notes.push_back({std::move(code), std::move(text)}); }
+  void add_metadata(std::string key, std::string json) { metadata_.push_back({std::move(key), std::move(json)}); }
+  [[nodiscard]] trace_info& info() noexcept { return data_.info; }
+  [[nodiscard]] loss_counts& losses() noexcept { return data_.losses; }
+  [[nodiscard]] trace_track& track(std::uint32_t index) { return data_.tracks[index]; }
+  [[nodiscard]] trace_process& process(std::uint32_t index) { return data_.processes[index]; }
+
+  /// The finished trace; the builder is empty afterwards. When an invariant is broken, `ec` is errc::bad_trace with a
+  /// text that names the event, and the result is an empty trace.
+  [[nodiscard]] trace finish(std::error_code& ec);
+  /// The same, throwing stepprof::error.
+  [[nodiscard]] trace finish() {
+    std::error_code ec;
+    trace result = finish(ec);
+    detail::throw_if(ec, "trace_builder::finish");
+    return result;
+  }
+
+ private:
+  std::string first_fault() const;
+  std::string event_fault(std::uint32_t index, std::vector<std::int64_t>& free_from) const;
+
+  detail::trace_data data_;
+  std::vector<trace_metadata> metadata_;
+};
+
+// --------------------------------------------------------------------------------------------------------------------
+
+inline trace trace_builder::finish(std::error_code& ec) {
+  ec.clear();
+  const std::string fault = first_fault();
+  trace result;
+  if (!fault.empty()) {
+    ec = detail::make_error(errc::bad_trace, fault);
+  } else {
+    result.data_ = std::make_shared<const detail::trace_data>(std::move(data_));
+    result.metadata_ = std::move(metadata_);
+  }
+  data_ = detail::trace_data();
+  metadata_.clear();
+  return result;
+}
+
+// `free_from[parent + 1]` is the time from which that parent has no further child yet ([0]: the track itself).
+inline std::string trace_builder::event_fault(std::uint32_t index, std::vector<std::int64_t>& free_from) const {
+  const trace_event& e = data_.events[index];
+  const trace_track& track = data_.tracks[e.track];
+  if (e.end_ns < e.begin_ns) return "ends before it begins";
+  if (e.name >= data_.strings.size()) return "has no name";
+  if (e.detail != npos && e.detail >= data_.details.size()) return "has a detail index out of range";
+  if (track.kind != track_kind::thread) return e.parent == npos ? "" : "has a parent on an async track";
+  if (e.parent != npos) {
+    if (e.parent >= index) return "stands before its parent";
+    const trace_event& p = data_.events[e.parent];
+    if (p.track != e.track) return "has its parent on another track";
+    if (e.begin_ns < p.begin_ns || e.end_ns > p.end_ns) return "lies outside its parent";
+  }
+  std::int64_t& free = free_from[e.parent == npos ? 0 : e.parent - track.first_event + 1];
+  if (e.begin_ns < free) return "overlaps the event before it";
+  free = e.end_ns;
+  return "";
+}
+
+inline std::string trace_builder::first_fault() const {
+  if (data_.events.size() >= npos) return "trace: more than 4294967294 events; record fewer steps";
+  if (data_.tracks.size() > 0xfffffu) return "trace: more than 1048575 tracks";
+  std::vector<std::int64_t> free_from;
+  for (const trace_track& track : data_.tracks) {
+    if (track.process >= data_.processes.size()) return "trace: track '" + track.name + "' has no process";
+    free_from.assign(track.kind == track_kind::thread ? track.event_count + 1u : 0u, INT64_MIN);
+    // Preorder: walking back from an event over parents must meet the event that was added last.
+    std::uint32_t open = npos;
+    for (std::uint32_t i = track.first_event; i < track.first_event + track.event_count; ++i) {
+      std::string fault = event_fault(i, free_from);
+      if (fault.empty() && track.kind == track_kind::thread) {
+        const std::uint32_t parent = data_.events[i].parent;
+        while (open != npos && open != parent) open = data_.events[open].parent;
+        if (open != parent) fault = "does not follow its parent or a sibling";
+        open = i;
+      }
+      if (!fault.empty())
+        return "trace: event " + std::to_string(i) + " ('" + std::string(data_.strings[data_.events[i].name]) + "') " +
+               fault;
+    }
+  }
+  const auto known = [this](std::uint32_t event) { return event < data_.events.size(); };
+  for (const trace_link& link : data_.links)
+    if (!known(link.from) || !known(link.to)) return "trace: a link names an event that does not exist";
+  std::int64_t last = INT64_MIN;
+  for (const memory_event& m : data_.memory) {
+    if (m.event != npos && !known(m.event)) return "trace: a memory event names an event that does not exist";
+    if (m.time_ns < last) return "trace: memory events are not in order of time";
+    last = m.time_ns;
+  }
+  return "";
+}
+
+STEPPROF_END_NAMESPACE

@@ -1,0 +1,63 @@
+#include <support/catch.hpp>
+#include <support/event_builder.hpp>
+
+using namespace stepprof;
+
+namespace {
+std::string fault_of(const std::string& text) {
+  test::event_builder b(text);
+  std::error_code ec;
+  const trace result = b.builder.finish(ec);
+  CHECK(result.events().empty() == static_cast<bool>(ec));
+  if (ec) CHECK(ec == errc::bad_trace);
+  return ec ? ec.message() : "";
+}
+}  // namespace
+
+// Catches: a builder that accepts what the rest of the library relies on never seeing.
+TEST_CASE("the builder refuses broken nesting and names the event", "[trace_builder]") {
+  CHECK(fault_of("t1: a[0..10]{ b[2..6] c[6..10] } d[10..12]; t2: a[3..5]").empty());
+  CHECK(fault_of("t1: a[0..10]{ b[2..11] }") == "trace: event 1 ('b') lies outside its parent");
+  CHECK(fault_of("t1: a[0..10] b[9..11]") == "trace: event 1 ('b') overlaps the event before it");
+  CHECK(fault_of("t1: a[0..10]{ b[1..5] c[4..6] }") == "trace: event 2 ('c') overlaps the event before it");
+  CHECK(fault_of("t1: a[5..4]") == "trace: event 0 ('a') ends before it begins");
+  CHECK(fault_of("async1: a[0..10] b[5..15]").empty());
+}
+
+// Catches: preorder not checked, so that a subtree is split in two.
+TEST_CASE("the builder refuses events out of preorder", "[trace_builder]") {
+  test::event_builder b("t1: a[0..10]{ b[1..2] } c[10..12]");
+  trace_event e;
+  e.name = b.builder.intern("late");
+  e.parent = 0;
+  e.begin_ns = 3;
+  e.end_ns = 4;
+  b.builder.add_event(e);
+  CHECK_THROWS_WITH(b.builder.finish(), "trace: event 3 ('late') does not follow its parent or a sibling");
+}
+
+// Catches: an intern table that merges texts or loses embedded zero bytes.
+TEST_CASE("texts are interned by content", "[trace_builder]") {
+  trace_builder b;
+  const std::string with_zero("a\0b", 3);
+  const auto a = b.intern("a");
+  CHECK(b.intern(with_zero) != a);
+  CHECK(b.intern("a") == a);
+  for (int i = 0; i < 1000; ++i) b.intern("name " + std::to_string(i));
+  CHECK(b.intern(with_zero) == a + 1);
+  const trace t = b.finish();
+  CHECK(t.text(a + 1) == with_zero);
+  CHECK(t.text(npos).empty());
+  CHECK(t.find_text("name 999") != npos);
+  CHECK(t.find_text("name 1000") == npos);
+}
+
+// Catches: metadata added to one copy of a trace appearing in another.
+TEST_CASE("with_metadata leaves the original alone and replaces equal keys", "[trace]") {
+  const trace t = test::events("t1: a[0..1]");
+  const trace u = t.with_metadata("k", "1").with_metadata("k", "2");
+  CHECK(t.metadata().empty());
+  REQUIRE(u.metadata().size() == 1);
+  CHECK(u.metadata()[0].json == "2");
+  CHECK(&u.events() == &t.events());
+}

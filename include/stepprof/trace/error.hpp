@@ -97,14 +97,22 @@ class stepprof_error_category final : public std::error_category {
  private:
   static const char* general_text(int kind) {
     switch (static_cast<errc>(kind)) {
-      case errc::invalid_argument: return "an argument has a value that is not allowed";
-      case errc::already_running: return "a profile is already recording";
-      case errc::not_running: return "the profile is not recording";
-      case errc::no_results: return "nothing has been recorded";
-      case errc::bad_trace: return "not a valid trace";
-      case errc::out_of_memory: return "the event pool could not be reserved";
-      case errc::unsupported: return "not supported by this build or machine";
-      case errc::callback_failed: return "a callback failed";
+      case errc::invalid_argument:
+        return "an argument has a value that is not allowed";
+      case errc::already_running:
+        return "a profile is already recording";
+      case errc::not_running:
+        return "the profile is not recording";
+      case errc::no_results:
+        return "nothing has been recorded";
+      case errc::bad_trace:
+        return "not a valid trace";
+      case errc::out_of_memory:
+        return "the event pool could not be reserved";
+      case errc::unsupported:
+        return "not supported by this build or machine";
+      case errc::callback_failed:
+        return "a callback failed";
     }
     return "unknown stepprof error";
   }

@@ -42,7 +42,7 @@
 #if defined(__cpp_constinit)
 #define STEPPROF_CONSTINIT constinit
 #elif defined(__clang__)
-#define STEPPROF_CONSTINIT [[clang::require_constant_initialization]]
+#define STEPPROF_CONSTINIT __attribute__((require_constant_initialization))
 #elif defined(__GNUC__) && __GNUC__ >= 10
 #define STEPPROF_CONSTINIT __constinit
 #else

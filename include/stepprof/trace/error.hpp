@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -128,6 +129,27 @@ inline void throw_if(const std::error_code& ec, const char* doing) {
   throw std::system_error(ec, doing);
 #else
   end_program(ec.category() == error_category() ? ec.message() : std::string(doing) + ": " + ec.message());
+#endif
+}
+
+// The one place where something that a user's callback throws is caught: true when the callback returned; otherwise
+// `thrown` is the text of what it threw. Without exceptions it only calls.
+template <class Callback>
+bool call_guarded(Callback&& callback, std::string& thrown) {
+#if STEPPROF_EXCEPTIONS
+  try {
+    callback();
+    return true;
+  } catch (const std::exception& e) {
+    thrown = e.what();
+  } catch (...) {
+    thrown = "an exception that is no std::exception";
+  }
+  return false;
+#else
+  thrown.clear();
+  callback();
+  return true;
 #endif
 }
 

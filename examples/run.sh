@@ -7,12 +7,11 @@ set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
 . "$root/cmake/build.sh"
 
-sh "$root/cmake/install-dependencies.sh" compiler cmake ninja fmt eigen
+sh "$root/cmake/install-dependencies.sh" compiler cmake ninja fmt json eigen
 build examples >&2
 
 if [ ! -w . ]; then
-  choose_build_dir examples
-  cd -- "$build_dir"  # somebody else's directory: the trace goes where we may write
+  cd -- "$build_dir"  # a directory of somebody else: the trace goes where we may write
 fi
-"$build_dir/examples/training/training" "$@"
-[ ! -e trace.json ] || echo "The trace: $(pwd -P)/trace.json    (open it at https://ui.perfetto.dev)"
+echo "Running in $(pwd -P)"
+exec "$build_dir/examples/training/training" "$@"

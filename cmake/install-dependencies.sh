@@ -127,8 +127,7 @@ install() {
 echo "stepprof: installing$packages"
 # The lists of a fresh machine are empty, and old ones name files that are gone: then, and only then, update them.
 if ! install --simulate >/dev/null 2>&1 || ! install; then
-  apt update
-  install || stop "apt-get could not install$packages; its message is above."
+  { apt update && install; } || stop "apt-get could not install$packages; its message is above."
 fi
 
 find_missing "$@"

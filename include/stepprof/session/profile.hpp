@@ -15,8 +15,8 @@
 
 #include <stepprof/analysis/key_averages.hpp>
 #include <stepprof/output/chrome_trace.hpp>
-#include <stepprof/output/folded_stacks.hpp>
 #include <stepprof/output/json_scanner.hpp>
+#include <stepprof/output/json_text.hpp>
 #include <stepprof/output/table.hpp>
 #include <stepprof/session/diagnostics.hpp>
 #include <stepprof/session/options.hpp>
@@ -150,17 +150,13 @@ class profile {
   chrome_trace_result export_chrome_trace(std::ostream& out, std::error_code& ec) const {
     return stepprof::export_chrome_trace(result(), out, ec);
   }
-  /// Writes folded stacks for flame-graph tools. See output/folded_stacks.hpp.
-  void export_stacks(const std::filesystem::path& path, std::string_view metric = "self_cpu_time_total") const {
-    stepprof::export_stacks(result(), path, metric);
-  }
-  void export_stacks(const std::filesystem::path& path, std::string_view metric, std::error_code& ec) const {
-    stepprof::export_stacks(result(), path, metric, ec);
-  }
-
   /// Adds a text under a file-level key to every trace of this profile, also to those already recorded when they are
   /// read or exported from here. Before, during and after recording.
-  void add_metadata(std::string_view key, std::string_view text) { set_metadata(key, detail::json_quoted(text)); }
+  void add_metadata(std::string_view key, std::string_view text) {
+    std::string json;
+    detail::append_json_string(json, text);
+    set_metadata(key, std::move(json));
+  }
   /// Adds a JSON value. errc::invalid_argument when it is not one.
   void add_metadata_json(std::string_view key, std::string_view json, std::error_code& ec) {
     ec.clear();

@@ -82,11 +82,7 @@ class log_replay {
   }
 
   // At the first word of a chunk.
-  void enter_chunk(const chunk_header& chunk) noexcept {
-    high_ = chunk.base_high;
-    if (!any_) last_ = (static_cast<std::uint64_t>(chunk.base_high) << 32) | chunk.base_low;
-    any_ = true;
-  }
+  void enter_chunk(const chunk_header& chunk) noexcept { high_ = chunk.base_high; }
   // How many ends without a begin may come: scopes that a forked child's thread brought along.
   void set_inherited(std::uint32_t ends) noexcept { inherited_ = ends; }
 
@@ -322,7 +318,6 @@ class log_replay {
   std::uint64_t last_ = 0;
   std::uint32_t high_ = 0;
   std::uint32_t inherited_ = 0;
-  bool any_ = false;
 };
 
 }  // namespace detail

@@ -8,7 +8,8 @@ set(package_dir "${CMAKE_INSTALL_DATADIR}/cmake/stepprof")  # headers only: the 
 foreach(component IN ITEMS record stepprof tools)
   if(TARGET stepprof_${component})
     install(TARGETS stepprof_${component} EXPORT stepprof-${component}
-            FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+            FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+            INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")  # CMake before 3.23 knows no file sets
     install(EXPORT stepprof-${component} NAMESPACE stepprof:: DESTINATION "${package_dir}")
   endif()
 endforeach()

@@ -26,9 +26,10 @@ struct step_span {
   std::uint64_t begin_ticks = 0;
   std::uint64_t end_ticks = 0;
   bool complete = true;
-  bool nests = false;           // can be an event of its thread ...
-  std::uint32_t position = 0;   // ... in front of this one ...
-  std::uint32_t parent = npos;  // ... inside this one
+  bool nests = false;              // can be an event of its thread ...
+  std::uint32_t position = 0;      // ... in front of this one ...
+  std::uint32_t end_position = 0;  // ... around all up to this one ...
+  std::uint32_t parent = npos;     // ... inside this one
 };
 
 // Walks up from `event`; events are in preorder, so indices fall.
@@ -60,6 +61,7 @@ class step_layout {
     s.begin_ticks = from.ticks;
     s.end_ticks = (std::max)(from.ticks, to.ticks);
     s.position = from.position;
+    s.end_position = to.position;
     s.parent = from.innermost;
     s.nests =
         from.position != npos && to.position != npos && from.thread == to.thread && from.innermost == to.innermost;
@@ -114,6 +116,7 @@ inline event_order order_events(std::vector<trace_event> events, const std::vect
   std::size_t next_step = 0;
   std::uint32_t inside = npos;         // place of the step that is being filled
   std::uint32_t inside_parent = npos;  // old index of its parent
+  std::uint32_t inside_end = 0;        // its end_position: what follows may belong to a step of another thread
   const auto open_steps = [&](std::uint32_t before) {
     for (; next_step < steps.size() && steps[next_step].position <= before; ++next_step) {
       const step_span& s = steps[next_step];
@@ -127,11 +130,13 @@ inline event_order order_events(std::vector<trace_event> events, const std::vect
       e.parent = s.parent == npos ? npos : order.place[s.parent];
       inside = order.step_place[next_step] = static_cast<std::uint32_t>(order.nested.size());
       inside_parent = s.parent;
+      inside_end = s.end_position;
       order.nested.push_back(e);
     }
   };
   for (std::uint32_t i = 0; i < events.size(); ++i) {
     open_steps(i);
+    if (i >= inside_end) inside = npos;
     trace_event e = events[i];
     if ((e.flags & (trace_event::out_of_order | trace_event::other_thread)) != 0) {
       e.parent = npos;

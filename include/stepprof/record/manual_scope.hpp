@@ -8,8 +8,8 @@
 STEPPROF_BEGIN_NAMESPACE
 
 /// A scope that ends when end() is called, or with the object. Scopes that end before one that began inside them do not
-/// nest: they keep their true duration but are shown on an async track, with self time 0.
-/// One thread at a time; begin and end on the same thread.
+/// nest: they keep their true duration but are shown on an async track, with self time 0; so are those that end on
+/// another thread than they began on. One thread at a time.
 template <bool Enabled>
 class basic_manual_scope {
  public:

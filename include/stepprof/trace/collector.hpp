@@ -46,6 +46,26 @@ struct recording_totals {
   std::uint64_t dropped = 0;
 };
 
+// What one thread did in a window, and the state of its log behind it.
+struct replayed_thread {
+  thread_record record;
+  log_replay* replay;
+};
+
+// Ends the scopes that were ended on another thread than they began on. Returns how many had no begin.
+template <class Thread>
+std::uint64_t settle_foreign_ends(std::vector<Thread>& threads) {
+  std::uint64_t unmatched = 0;
+  for (const Thread& ender : threads)
+    for (const thread_record::foreign_end& end : ender.record.foreign_ends) {
+      const bool found = std::any_of(threads.begin(), threads.end(), [&end](Thread& owner) {
+        return (end.thread == 0 || owner.record.thread == end.thread) && owner.replay->end_elsewhere(owner.record, end);
+      });
+      unmatched += found ? 0 : 1;
+    }
+  return unmatched;
+}
+
 // All of it under the control lock.
 class collector {
  public:
@@ -82,14 +102,16 @@ class collector {
 
   // Reads up to the cut and forgets it. Whether these begins were late or in a warm-up window is the caller's to say.
   void discard(const cut& until, bool warmup) {
+    std::vector<replayed_thread> threads;
     for (const cut::place& place : until.places) {
       reader& r = reader_of(place.log);
       r.replay.begin_window(r.thread);
       read(r, place, true);
-      const thread_record record = r.replay.end_window(until.ticks);
-      (warmup ? totals_.discarded : totals_.late) += record.begins;
-      window_late_ += warmup ? 0 : record.begins;
+      threads.push_back({r.replay.end_window(until.ticks), &r.replay});
+      (warmup ? totals_.discarded : totals_.late) += threads.back().record.begins;
+      window_late_ += warmup ? 0 : threads.back().record.begins;
     }
+    settle_foreign_ends(threads);
     retire(until);
   }
 
@@ -97,9 +119,8 @@ class collector {
   // consumed and nothing changes.
   trace collect(const cut& until, const window_facts& window, bool keep = false);
 
-  // Losses counted by the threads themselves, since the last call with `consume`.
   [[nodiscard]] const recording_totals& totals() {
-    totals_.dropped = count_losses(false).dropped;
+    totals_.dropped = count_losses().dropped;
     return totals_;
   }
   [[nodiscard]] time_base& clock() noexcept { return time_; }
@@ -202,7 +223,8 @@ class collector {
     }
   }
 
-  losses count_losses(bool consume) {
+  // All that were ever counted.
+  losses count_losses() const {
     losses now = dead_losses_;
     for (block_ref ref = the_cold.logs.load(std::memory_order_acquire); ref != 0;) {
       const log_block* const log = log_at(ref);
@@ -211,17 +233,20 @@ class collector {
     }
     now.dropped += the_cold.dropped_begins.load(std::memory_order_relaxed);
     now.reentrant += the_cold.reentrant.load(std::memory_order_relaxed);
-    losses result = now;
-    if (consume) {
-      result.dropped -= reported_losses_.dropped;
-      result.reentrant -= reported_losses_.reentrant;
-      result.arguments -= reported_losses_.arguments;
-      result.memory -= reported_losses_.memory;
-      result.names -= reported_losses_.names;
-      result.ends -= reported_losses_.ends;
-      reported_losses_ = now;
-    }
-    return result;
+    return now;
+  }
+  // Those that are in no trace yet. With `consume`, they are now.
+  losses new_losses(bool consume) {
+    const losses now = count_losses();
+    losses fresh = now;
+    fresh.dropped -= reported_losses_.dropped;
+    fresh.reentrant -= reported_losses_.reentrant;
+    fresh.arguments -= reported_losses_.arguments;
+    fresh.memory -= reported_losses_.memory;
+    fresh.names -= reported_losses_.names;
+    fresh.ends -= reported_losses_.ends;
+    if (consume) reported_losses_ = now;
+    return fresh;
   }
 
   std::unordered_map<block_ref, reader> readers_;
@@ -289,7 +314,6 @@ class window_assembly {
  private:
   static constexpr std::uint32_t stray_flags = trace_event::out_of_order | trace_event::other_thread;
 
-  void settle_foreign_ends(std::vector<thread_part>& threads);
   std::vector<step_border> place_borders(const std::vector<thread_part>& threads) const;
   void find_steps(const std::vector<thread_part>& threads);
   void add_thread(thread_part& part);
@@ -348,17 +372,6 @@ inline void window_assembly::add_process(const std::string& given) {
   process.host = host_name();
   process.labels = "CPU";
   builder_.add_process(std::move(process));
-}
-
-inline void window_assembly::settle_foreign_ends(std::vector<thread_part>& threads) {
-  for (const thread_part& ender : threads)
-    for (const thread_record::foreign_end& end : ender.record.foreign_ends) {
-      bool found = false;
-      for (thread_part& owner : threads)
-        if (owner.record.thread == end.thread && !found)
-          found = owner.replay->end_elsewhere(owner.record, end.id, end.ticks);
-      if (!found) ++builder_.losses().unmatched_ends;
-    }
 }
 
 // Finds the place of each border in the log of its thread. Of several marks of one step the last one counts: it was
@@ -599,7 +612,7 @@ inline void window_assembly::add_facts(std::vector<thread_record::scope_fact> fa
 }
 
 inline void window_assembly::assemble(std::vector<thread_part>& threads) {
-  settle_foreign_ends(threads);
+  builder_.losses().unmatched_ends += settle_foreign_ends(threads);
   for (thread_part& part : threads) skip_strays(part.record.events);
   find_steps(threads);
   for (thread_part& part : threads) {
@@ -658,7 +671,7 @@ inline trace collector::collect(const cut& until, const window_facts& window, bo
   window_assembly assembly(window, end_ticks, time_.converter(), time_);
   assembly.add_process(window.process_name);
   assembly.assemble(parts);
-  const losses lost = count_losses(!keep);
+  const losses lost = new_losses(!keep);
   loss_counts& counts = assembly.builder().losses();
   counts.dropped = lost.dropped;
   counts.reentrant = lost.reentrant;

@@ -52,7 +52,8 @@ struct thread_record {
   struct foreign_end {  // ends a scope of another thread
     std::uint64_t ticks;
     std::uint32_t id;
-    std::uint32_t thread;
+    std::uint32_t thread;  // 0: not known
+    std::uint64_t serial;  // of a manual scope; 0: an RAII scope
   };
 
   std::uint32_t thread = 0;
@@ -113,19 +114,10 @@ class log_replay {
     return std::move(out_);
   }
 
-  // A scope of this thread was ended on another one. False when none with this name is open.
-  bool end_elsewhere(thread_record& mine, std::uint32_t id, std::uint64_t ticks) {
-    for (auto it = open_.rbegin(); it != open_.rend(); ++it)
-      if (it->id == id && it->serial == 0) {
-        if (it->event != npos) {
-          trace_event& e = mine.events[it->event];
-          e.end_ns = (std::max)(static_cast<std::int64_t>(ticks), e.begin_ns);
-          e.flags = (e.flags & ~std::uint32_t{trace_event::unfinished} & 0xffu) | trace_event::other_thread;
-        }
-        open_.erase(std::next(it).base());
-        return true;
-      }
-    return false;
+  // A scope of this thread was ended on another one. False when no such scope is open, or outlived the scope that it
+  // began in.
+  bool end_elsewhere(thread_record& mine, const thread_record::foreign_end& end) {
+    return end_elsewhere(open_, mine, end) || end_elsewhere(strays_, mine, end);
   }
   [[nodiscard]] bool has_open() const noexcept { return !open_.empty() || !strays_.empty(); }
 
@@ -138,6 +130,24 @@ class log_replay {
   // Scopes that outlived their enclosing one, by a manual end, a scope on the heap or a longjmp. The last few are kept
   // so that their own end is still found.
   static constexpr std::size_t max_strays = 4096;
+
+  // Of several scopes with this name, the last one that had begun by then.
+  static bool end_elsewhere(std::vector<open_scope>& list, thread_record& mine, const thread_record::foreign_end& end) {
+    auto found = list.end();
+    for (auto it = list.begin(); it != list.end(); ++it) {
+      if (!is(*it, end.id, end.serial)) continue;
+      const bool begun = it->event == npos || static_cast<std::uint64_t>(mine.events[it->event].begin_ns) <= end.ticks;
+      if (begun || found == list.end()) found = it;
+    }
+    if (found == list.end()) return false;
+    if (found->event != npos) {
+      trace_event& e = mine.events[found->event];
+      e.end_ns = (std::max)(static_cast<std::int64_t>(end.ticks), e.begin_ns);
+      e.flags = trace_event::other_thread;
+    }
+    list.erase(found);
+    return true;
+  }
 
   std::uint64_t time_of(word w) { return clamp((static_cast<std::uint64_t>(high_) << 32) | w.low); }
   std::uint64_t clamp(std::uint64_t ticks) {
@@ -183,7 +193,7 @@ class log_replay {
         high_ = static_cast<std::uint32_t>(number_at(payload) >> 32);
         break;
       case tag::foreign_end:
-        out_.foreign_ends.push_back({time_of(w), id_of(w), static_cast<std::uint32_t>(number_at(payload))});
+        out_.foreign_ends.push_back({time_of(w), id_of(w), static_cast<std::uint32_t>(number_at(payload)), 0});
         break;
       case tag::alloc:
         out_.memory.push_back({time_of(w), number_at(payload), number_at(payload + 8), innermost(), false});
@@ -256,6 +266,8 @@ class log_replay {
     }
     if (inherited_ > 0)
       --inherited_;
+    else if (serial != 0)
+      out_.foreign_ends.push_back({ticks, id, 0, serial});
     else
       ++out_.unmatched_ends;
   }

@@ -39,7 +39,7 @@ inline constexpr deferred_t deferred{};
 /// them), or the partial one that stop() delivered if no cycle was completed.
 ///
 /// Control calls (start, step, stop, pause, resume) may come from any thread; they wait for each other. From inside
-/// on_trace_ready they are refused. Results may be read from any thread at any time.
+/// on_trace_ready, and from a schedule's callable, they are refused. Results may be read from any thread at any time.
 class profile {
  public:
   /// Checks the options and starts. Throws stepprof::error.
@@ -200,10 +200,16 @@ class profile {
     static thread_local bool inside = false;
     return inside;
   }
+  struct callback_scope {
+    callback_scope() noexcept { inside_callback() = true; }
+    ~callback_scope() { inside_callback() = false; }
+    callback_scope(const callback_scope&) = delete;
+    callback_scope& operator=(const callback_scope&) = delete;
+  };
   static std::error_code callback_error(const char* call) {
     return detail::make_error(errc::already_running, std::string("profile: ") + call +
-                                                         "() was called inside on_trace_ready; call it after step() or "
-                                                         "stop() has returned");
+                                                         "() was called inside on_trace_ready (or a schedule); call it "
+                                                         "after step() or stop() has returned");
   }
   [[nodiscard]] bool is_running() const noexcept { return detail::control().running == this; }
   [[nodiscard]] std::string description() const;
@@ -217,11 +223,15 @@ class profile {
     const std::lock_guard<detail::fork_safe_mutex> hold(results_);
     last_error_ = text;
   }
+  [[nodiscard]] action ask_schedule(std::int64_t step, aftermath& after);
   void run(const detail::step_transition& transition, std::int64_t step, aftermath& after);
-  void finish(aftermath& after) noexcept;
-  void keep_result(const trace& result, bool partial);
+  void deliver(aftermath& after) noexcept;
+  [[nodiscard]] static bool holds_nothing(const trace& result) noexcept;
+  void keep_result(const trace& result, aftermath& after);
+  void call_back(const trace& result, aftermath& after);
+  static void add_notes(const trace& result, aftermath& after);
+  void report(const aftermath& after) noexcept;
   [[nodiscard]] std::optional<trace> kept_result() const;
-  void report_notes(const trace& result) noexcept;
   void set_metadata(std::string_view key, std::string json);
   [[nodiscard]] trace with_metadata(trace result) const;
 
@@ -265,9 +275,7 @@ inline void profile::start(std::error_code& ec) {
   aftermath after;
   {
     const std::lock_guard<detail::fork_safe_mutex> serial(control_);
-    detail::schedule_answer answer;
-    if (!options_.schedule.empty()) answer = detail::ask(options_.schedule, step_number());
-    if (answer.problem) after.diagnostics.push_back(*answer.problem);
+    const action first = ask_schedule(step_number(), after);
     const std::lock_guard<std::mutex> hold(detail::control().mutex);
     detail::control_state& state = detail::control();
     if (state.running != nullptr) {
@@ -288,10 +296,10 @@ inline void profile::start(std::error_code& ec) {
     if (options_.schedule.empty())
       run(machine_.start_unscheduled(), -1, after);
     else
-      run(machine_.start(answer.value), machine_.step_number(), after);
+      run(machine_.start(first), machine_.step_number(), after);
   }
   if (const auto cold = detail::no_warmup_diagnostic(options_.schedule)) after.diagnostics.push_back(*cold);
-  finish(after);
+  report(after);
 }
 
 inline void profile::step(std::error_code& ec) noexcept {
@@ -300,58 +308,72 @@ inline void profile::step(std::error_code& ec) noexcept {
     ec = callback_error("step");
     return;
   }
-  const std::lock_guard<detail::fork_safe_mutex> serial(control_);
   aftermath after;
-  std::int64_t next = 0;
-  detail::schedule_answer answer;
-  if (!running()) {
-    ec = detail::make_error(errc::not_running,
-                            "profile: step() was called while the profile is not running; call start() first");
-    return;
-  }
-  next = step_number() + 1;
-  if (!options_.schedule.empty()) answer = detail::ask(options_.schedule, next);
-  if (answer.problem) after.diagnostics.push_back(*answer.problem);
   {
-    const std::lock_guard<std::mutex> hold(detail::control().mutex);
-    if (!options_.schedule.empty()) windows_.mark_step(next);
-    const detail::step_transition& transition = machine_.step(answer.value);
-    run(transition, options_.schedule.empty() ? -1 : next, after);
-    if (transition.has(detail::step_operation::report))
-      after.diagnostics.push_back(detail::transition_diagnostic(transition, next));
-    detail::control().running_name = description();
+    const std::lock_guard<detail::fork_safe_mutex> serial(control_);
+    if (!running()) {
+      ec = detail::make_error(errc::not_running,
+                              "profile: step() was called while the profile is not running; call start() first");
+      return;
+    }
+    const std::int64_t next = step_number() + 1;
+    const action next_action = ask_schedule(next, after);
+    bool took_time = false;
+    {
+      const std::lock_guard<std::mutex> hold(detail::control().mutex);
+      if (!options_.schedule.empty()) windows_.mark_step(next);
+      const detail::step_transition& transition = machine_.step(next_action);
+      run(transition, options_.schedule.empty() ? -1 : next, after);
+      if (transition.has(detail::step_operation::report))
+        after.diagnostics.push_back(detail::transition_diagnostic(transition, next));
+      detail::control().running_name = description();
+      took_time = after.delivered.has_value() || transition.has(detail::step_operation::discard);
+    }
+    deliver(after);
+    if (took_time) {
+      const std::lock_guard<std::mutex> hold(detail::control().mutex);
+      windows_.restart_step(next);
+    }
   }
-  const bool delivered = after.delivered.has_value();
-  finish(after);
-  if (delivered) {
-    const std::lock_guard<std::mutex> hold(detail::control().mutex);
-    windows_.restart_step(next);
-  }
+  report(after);
 }
 
 inline void profile::stop(std::error_code& ec) noexcept {
   ec.clear();
-  if (inside_callback()) {
+  if (inside_callback() && running()) {
     ec = callback_error("stop");
     return;
   }
-  const std::lock_guard<detail::fork_safe_mutex> serial(control_);
+  const auto refuse_stop = [&ec] {
+    ec = detail::make_error(errc::not_running, "profile: stop() was called while the profile is not running");
+  };
+  if (inside_callback()) return refuse_stop();  // this thread may hold the lock
   aftermath after;
   {
-    const std::lock_guard<std::mutex> hold(detail::control().mutex);
-    if (!is_running()) {
-      ec = detail::make_error(errc::not_running, "profile: stop() was called while the profile is not running");
-      return;
-    }
-    const bool scheduled = machine_.scheduled();
-    if (scheduled && !machine_.reached_active_step() && machine_.current() != action::record &&
-        machine_.current() != action::record_and_save)
+    const std::lock_guard<detail::fork_safe_mutex> serial(control_);
+    if (!running()) return refuse_stop();
+    if (machine_.scheduled() && !machine_.reached_active_step()) {
+      const callback_scope inside;  // a schedule's callable is asked again
       after.diagnostics.push_back(
           detail::no_active_step_diagnostic(machine_.steps_seen(), options_.schedule.first_active_step()));
-    run(machine_.stop(), -1, after);
-    detail::control().running = nullptr;
+    }
+    {
+      const std::lock_guard<std::mutex> hold(detail::control().mutex);
+      run(machine_.stop(), -1, after);
+      detail::control().running = nullptr;
+    }
+    deliver(after);
   }
-  finish(after);
+  report(after);
+}
+
+// The schedule's answer for a step. Users' code: the control lock of the process is not held.
+inline action profile::ask_schedule(std::int64_t step, aftermath& after) {
+  if (options_.schedule.empty()) return action::record;
+  const callback_scope inside;
+  const detail::schedule_answer answer = detail::ask(options_.schedule, step);
+  if (answer.problem) after.diagnostics.push_back(*answer.problem);
+  return answer.value;
 }
 
 // Under the control lock.
@@ -360,45 +382,55 @@ inline void profile::run(const detail::step_transition& transition, std::int64_t
 }
 
 // Hands over what was collected. Without the control lock of the process: the callback may read and export.
-inline void profile::finish(aftermath& after) noexcept {
+inline void profile::deliver(aftermath& after) noexcept {
+  if (!after.delivered) return;
   std::string thrown;
   const bool worked = detail::call_guarded(
       [&] {
-        if (after.delivered) {
-          const trace result = with_metadata(after.delivered->result);
-          const bool nothing_but_steps = result.losses().kept + result.losses().unfinished == 0 &&
-                                         result.memory().empty() && result.marks().empty();
-          if (!after.delivered->partial || !nothing_but_steps) {
-            keep_result(result, after.delivered->partial);
-            if (options_.on_trace_ready) {
-              inside_callback() = true;
-              const std::error_code failed = options_.on_trace_ready(result);
-              inside_callback() = false;
-              if (failed) {
-                keep_error(failed.message());
-                after.diagnostics.push_back({"callback_failed", failed.message(), diagnostic_severity::error});
-              }
-            }
-            report_notes(result);
-          }
-        }
-        for (const diagnostic& d : after.diagnostics) once_.report(d);
+        const trace result = with_metadata(after.delivered->result);
+        if (after.delivered->partial && holds_nothing(result)) return;
+        keep_result(result, after);
+        call_back(result, after);
+        add_notes(result, after);
       },
       thrown);
   if (!worked) keep_error("profile: the cycle could not be kept: " + thrown);
 }
 
-inline void profile::report_notes(const trace& result) noexcept {
+// Nothing but its step. What was lost counts: the user is to hear of it.
+inline bool profile::holds_nothing(const trace& result) noexcept {
+  const loss_counts& counts = result.losses();
+  return counts.kept + counts.unfinished + counts.dropped + counts.dropped_memory == 0 && result.memory().empty() &&
+         result.unmatched_frees().empty() && result.marks().empty();
+}
+
+inline void profile::call_back(const trace& result, aftermath& after) {
+  if (!options_.on_trace_ready) return;
+  const std::error_code failed = [&] {
+    const callback_scope inside;
+    return options_.on_trace_ready(result);
+  }();
+  if (!failed) return;
+  keep_error(failed.message());
+  after.diagnostics.push_back({"callback_failed", failed.message(), diagnostic_severity::error});
+}
+
+inline void profile::add_notes(const trace& result, aftermath& after) {
   for (const trace_note& note : result.notes()) {
     // Open scopes at a cut and frees of older blocks are everyday; the trace and the table say so.
     if (note.code == "unfinished_scopes" || note.code == "unmatched_frees") continue;
-    once_.report({note.code, note.text});
+    after.diagnostics.push_back({note.code, note.text});
   }
 }
 
-inline void profile::keep_result(const trace& result, bool partial) {
+// Without any lock: the hook may make a control call or read a result.
+inline void profile::report(const aftermath& after) noexcept {
+  for (const diagnostic& d : after.diagnostics) once_.report(d);
+}
+
+inline void profile::keep_result(const trace& result, aftermath& after) {
   const std::lock_guard<detail::fork_safe_mutex> hold(results_);
-  if (partial) {
+  if (result.info().partial) {
     partial_ = result;
     return;
   }
@@ -408,7 +440,7 @@ inline void profile::keep_result(const trace& result, bool partial) {
     last_error_ = "profile: accumulate_limit_bytes is " + std::to_string(options_.accumulate_limit_bytes) +
                   ", so cycle " + std::to_string(result.info().cycle) +
                   " is not in the accumulated result; raise it or record fewer steps";
-    once_.report({"accumulate_limit", last_error_});
+    after.diagnostics.push_back({"accumulate_limit", last_error_});
     return;
   }
   accumulated_bytes_ += bytes;
@@ -450,6 +482,7 @@ inline trace profile::with_metadata(trace result) const {
 inline trace profile::result() const {
   std::optional<trace> found = kept_result();
   if (found) return with_metadata(std::move(*found));
+  if (once_.has_reported("no_active_step")) return trace();  // that said why
   once_.report({"no_results",
                 "profile: a result was read before a cycle was completed; it is empty. Read it after "
                 "stop(), or use snapshot()"});

@@ -51,7 +51,7 @@ class window_control {
     window_.borders.push_back(border);
   }
 
-  // Begins step `number` anew, after the delivery of a cycle: that took time which belongs to no step.
+  // Begins step `number` anew, after a window was delivered or thrown away: that took time which belongs to no step.
   void restart_step(std::int64_t number) {
     if (open_ && !window_.borders.empty() && window_.borders.back().number == number) write_step_mark(number);
   }
@@ -89,8 +89,8 @@ class window_control {
   }
 
   void pause() {
-    if (!open_ || paused_) return;
-    the_registry.gate.store(0, std::memory_order_release);
+    if (paused_) return;
+    if (open_) the_registry.gate.store(0, std::memory_order_release);
     paused_ = true;
     paused_since_ = ticks_of(read_clock());
   }
@@ -135,6 +135,7 @@ class window_control {
     window_.flags = flags_;
     window_.session_ticks = session_ticks_;
     window_.open_ticks = cut_.ticks;
+    if (paused_) paused_since_ = cut_.ticks;
     window_.cycle = cycle;
     if (step < 0) return;
     write_step_mark(step);  // gives the calling thread a log, so that its first step has a place

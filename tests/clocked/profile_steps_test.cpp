@@ -1,6 +1,6 @@
 #include <support/fake_clock.hpp>
 
-#include <support/catch.hpp>
+#include <support/recorded.hpp>
 
 #include <stepprof/stepprof.hpp>
 
@@ -28,6 +28,7 @@ TEST_CASE("each step event encloses exactly the scope of its own loop index", "[
   for (int cycle = 0; cycle < 2; ++cycle) {
     const stepprof::trace& t = cycles[static_cast<std::size_t>(cycle)];
     REQUIRE(t.events().size() == 4);
+    test::check_rules(t);
     for (std::uint32_t k = 0; k < 2; ++k) {
       const std::string number = std::to_string(6 + 5 * cycle + static_cast<int>(k));
       const stepprof::trace_event& step = t.events()[2 * k];
@@ -55,6 +56,7 @@ TEST_CASE("the border of a step moves to the end of the scope in which step() wa
   prof.stop();
   const stepprof::trace t = prof.result();
   // Step 1 begins inside the iteration that is step 0, which was warm-up: its first 7 ns have no scope.
+  test::check_rules(t);
   REQUIRE(t.events().size() == 6);
   CHECK(t.name(t.events()[0]) == "ProfilerStep#1");
   CHECK(t.events()[0].duration_ns() == 7 + 107);

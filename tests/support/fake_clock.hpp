@@ -12,11 +12,13 @@ struct fake_clock;
 
 namespace test {
 
-// Ticks are nanoseconds. Stands still unless told otherwise; `ticks_per_reading` makes every reading later than the last.
+// Ticks are nanoseconds. Stands still unless told otherwise; `ticks_per_reading` makes every reading later than the
+// last.
 struct fake_clock {
   static constexpr bool counts_ns = true;
   static constexpr const char* name = "fake";
   static stepprof::stamp begin() noexcept {
+    if (void (*const look)() = at_reading().load(std::memory_order_relaxed)) look();
     return stepprof::stamp_of(now().fetch_add(step().load(std::memory_order_relaxed), std::memory_order_relaxed));
   }
   static stepprof::stamp end() noexcept { return begin(); }
@@ -25,8 +27,14 @@ struct fake_clock {
   static void set(std::uint64_t ns) noexcept { now().store(ns); }
   static void advance(std::int64_t ns) noexcept { now().fetch_add(static_cast<std::uint64_t>(ns)); }
   static void ticks_per_reading(std::uint64_t ns) noexcept { step().store(ns); }
+  /// Called before every reading; nullptr: nothing. It must not record.
+  static void call_at_reading(void (*look)()) noexcept { at_reading().store(look); }
 
  private:
+  static std::atomic<void (*)()>& at_reading() noexcept {
+    static std::atomic<void (*)()> value{nullptr};
+    return value;
+  }
   // Not at 0: the origin of the traces is where the clock stands when the first profile starts.
   static std::atomic<std::uint64_t>& now() noexcept {
     static std::atomic<std::uint64_t> value{1000000};

@@ -12,7 +12,8 @@ struct fake_clock;
 
 namespace test {
 
-// Ticks are nanoseconds. Stands still unless told otherwise; `ticks_per_reading` makes every reading later than the last.
+// Ticks are nanoseconds. Stands still unless told otherwise; `ticks_per_reading` makes every reading later than the
+// last.
 struct fake_clock {
   static constexpr bool counts_ns = true;
   static constexpr const char* name = "fake";

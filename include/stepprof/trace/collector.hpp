@@ -131,14 +131,12 @@ class collector {
     std::uint64_t reentrant = 0;
     std::uint64_t arguments = 0;
     std::uint64_t memory = 0;
-    std::uint64_t names = 0;
     std::uint64_t ends = 0;
     void add(const log_counters& c) {
       dropped += c.dropped_begins.load(std::memory_order_relaxed);
       reentrant += c.reentrant.load(std::memory_order_relaxed);
       arguments += c.dropped_arguments.load(std::memory_order_relaxed);
       memory += c.dropped_memory.load(std::memory_order_relaxed);
-      names += c.overflow_names.load(std::memory_order_relaxed);
       ends += c.lost_ends.load(std::memory_order_relaxed);
     }
   };
@@ -217,7 +215,6 @@ class collector {
       result.reentrant -= reported_losses_.reentrant;
       result.arguments -= reported_losses_.arguments;
       result.memory -= reported_losses_.memory;
-      result.names -= reported_losses_.names;
       result.ends -= reported_losses_.ends;
       reported_losses_ = now;
     }
@@ -479,6 +476,7 @@ inline void window_assembly::add_thread(thread_part& part) {
   }
   builder_.losses().unmatched_ends += record.unmatched_ends;
   builder_.losses().clamps += record.clamps;
+  builder_.losses().overflow_names += record.overflow_names;
 }
 
 inline void window_assembly::add_apart(const thread_part& part, const std::vector<trace_event>& apart) {
@@ -664,7 +662,6 @@ inline trace collector::collect(const cut& until, const window_facts& window, bo
   counts.reentrant = lost.reentrant;
   counts.dropped_arguments = lost.arguments;
   counts.dropped_memory = lost.memory;
-  counts.overflow_names = lost.names;
   counts.late = window_late_;
   counts.cold_chunks = the_pool.cold_blocks() - reported_cold_;
   assembly.builder().info().profiler_bytes = static_cast<std::uint64_t>(the_pool.taken_blocks()) * block_bytes;

@@ -220,6 +220,7 @@ class profile {
   void run(const detail::step_transition& transition, std::int64_t step, aftermath& after);
   void finish(aftermath& after) noexcept;
   void keep_result(const trace& result, bool partial);
+  [[nodiscard]] std::optional<trace> kept_result() const;
   void report_notes(const trace& result) noexcept;
   void set_metadata(std::string_view key, std::string json);
   [[nodiscard]] trace with_metadata(trace result) const;
@@ -231,11 +232,11 @@ class profile {
   mutable detail::diagnostics_once once_;
 
   mutable detail::fork_safe_mutex results_;  // guards all below
-  std::optional<trace> completed_;
+  mutable std::vector<trace> completed_;     // more than one only with `accumulate`
   std::optional<trace> partial_;
   std::uint64_t accumulated_bytes_ = 0;
   std::vector<trace_metadata> metadata_;
-  std::string last_error_;
+  mutable std::string last_error_;
 };
 
 // --------------------------------------------------------------------------------------------------------------------
@@ -401,25 +402,33 @@ inline void profile::keep_result(const trace& result, bool partial) {
     partial_ = result;
     return;
   }
-  if (!options_.accumulate || !completed_) {
-    completed_ = result;
-    accumulated_bytes_ = memory_bytes(result);
-    return;
-  }
-  accumulated_bytes_ += memory_bytes(result);
-  std::error_code ec;
-  trace merged;
-  if (accumulated_bytes_ <= options_.accumulate_limit_bytes) merged = merge({*completed_, result}, ec);
-  if (accumulated_bytes_ > options_.accumulate_limit_bytes || ec) {
-    accumulated_bytes_ -= memory_bytes(result);
-    last_error_ = ec ? ec.message()
-                     : "profile: accumulate_limit_bytes is " + std::to_string(options_.accumulate_limit_bytes) +
-                           ", so cycle " + std::to_string(result.info().cycle) +
-                           " is not in the accumulated result; raise it or record fewer steps";
+  if (!options_.accumulate) completed_.clear();
+  const std::uint64_t bytes = options_.accumulate ? memory_bytes(result) : 0;
+  if (accumulated_bytes_ + bytes > options_.accumulate_limit_bytes) {
+    last_error_ = "profile: accumulate_limit_bytes is " + std::to_string(options_.accumulate_limit_bytes) +
+                  ", so cycle " + std::to_string(result.info().cycle) +
+                  " is not in the accumulated result; raise it or record fewer steps";
     once_.report({"accumulate_limit", last_error_});
     return;
   }
-  completed_ = merged;
+  accumulated_bytes_ += bytes;
+  completed_.push_back(result);
+}
+
+// The completed cycles, or the partial one. Several are merged when they are first read, not at each cycle.
+inline std::optional<trace> profile::kept_result() const {
+  const std::lock_guard<detail::fork_safe_mutex> hold(results_);
+  if (completed_.empty()) return partial_;
+  if (completed_.size() > 1) {
+    std::error_code ec;
+    trace merged = merge(completed_, ec);
+    if (ec) {
+      last_error_ = ec.message();
+      return completed_.back();
+    }
+    completed_.assign(1, std::move(merged));
+  }
+  return completed_.front();
 }
 
 inline void profile::set_metadata(std::string_view key, std::string json) {
@@ -439,11 +448,7 @@ inline trace profile::with_metadata(trace result) const {
 }
 
 inline trace profile::result() const {
-  std::optional<trace> found;
-  {
-    const std::lock_guard<detail::fork_safe_mutex> hold(results_);
-    found = completed_ ? completed_ : partial_;
-  }
+  std::optional<trace> found = kept_result();
   if (found) return with_metadata(std::move(*found));
   once_.report({"no_results",
                 "profile: a result was read before a cycle was completed; it is empty. Read it after "

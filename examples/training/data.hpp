@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <random>
 
-#include "model.hpp"
+#include "random.hpp"
 
 namespace training {
 

@@ -8,18 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "kernels.hpp"
 #include "tape.hpp"
 
 namespace training {
-
-inline std::vector<tensor> accumulate_grad::apply(const tensor& gradient) {
-  if (parameter_.gradient().defined())
-    aten::add_(parameter_.gradient(), gradient, 1.0);
-  else
-    parameter_.set_gradient(aten::detach(gradient));
-  return {};
-}
 
 /// One backward pass. Nodes run when all of their gradient has arrived; of those that could, the one that was made last
 /// runs first, and gradient accumulation before everything, so that memory is given back as early as possible.

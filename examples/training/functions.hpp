@@ -1,10 +1,10 @@
 // Differentiable ops: the forward computation of each, and the node that leads back through it.
 #pragma once
 
+#include <cmath>
 #include <utility>
 #include <vector>
 
-#include "kernels.hpp"
 #include "tape.hpp"
 
 namespace training {

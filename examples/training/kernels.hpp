@@ -1,7 +1,7 @@
 // Ops that compute: each scope encloses the work that its name promises, and the memory of its result.
 #pragma once
 
-#include <algorithm>
+#include <cstdint>
 #include <stdexcept>
 
 #include <Eigen/Core>

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tensor.hpp"
+#include "kernels.hpp"
 
 namespace training {
 
@@ -42,10 +42,8 @@ class node {
 class variable {
  public:
   variable() = default;
-  variable(tensor value)  // NOLINT: data goes into a model without ceremony
-      : state_(std::make_shared<state>()) {
-    state_->value = std::move(value);
-  }
+  /// Not explicit: data goes into a model as it is.
+  variable(tensor value) : state_(std::make_shared<state>()) { state_->value = std::move(value); }
   /// A leaf whose gradient is collected.
   static variable parameter(tensor value) {
     variable result(std::move(value));
@@ -79,7 +77,13 @@ class accumulate_grad final : public node {
       : node("torch::autograd::AccumulateGrad"), parameter_(std::move(parameter)) {
     sizes = parameter_.value().sizes();
   }
-  std::vector<tensor> apply(const tensor& gradient) override;
+  std::vector<tensor> apply(const tensor& gradient) override {
+    if (parameter_.gradient().defined())
+      aten::add_(parameter_.gradient(), gradient, 1.0);
+    else
+      parameter_.set_gradient(aten::detach(gradient));
+    return {};
+  }
 
  private:
   variable parameter_;

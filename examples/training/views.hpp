@@ -1,6 +1,8 @@
 // Ops that make another view of the same memory: none of them allocates, none touches an element.
 #pragma once
 
+#include <utility>
+
 #include "tensor.hpp"
 
 namespace training {

@@ -116,7 +116,7 @@ inline tensor mm(const tensor& a, const tensor& b) {
 
 /// The sum over the rows of a matrix, as a matrix of one row.
 inline tensor sum(const tensor& a) {
-  STEPPROF_SCOPE("aten::sum", op, inputs(a, dims{0}, /*keepdim*/ true, no_input{}));
+  STEPPROF_SCOPE("aten::sum", op, inputs(a, list({0}), /*keepdim*/ true, no_input{}));
   tensor total = tensor::empty({1, a.size(1)});
   fill_(total, 0.0);
   rows_of(total) += rows_of(a).colwise().sum();
@@ -161,7 +161,7 @@ inline tensor nll_loss_backward(const tensor& gradient, const tensor& x, const l
 
 inline tensor empty_strided(const dims& sizes, const dims& strides) {
   STEPPROF_SCOPE("aten::empty_strided", op,
-                 inputs(sizes, strides, dtype_float32, layout_strided, no_input{}, /*pin_memory*/ false));
+                 inputs(list(sizes), list(strides), dtype_float32, layout_strided, no_input{}, /*pin_memory*/ false));
   return tensor::empty(sizes);
 }
 

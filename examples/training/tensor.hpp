@@ -109,7 +109,3 @@ struct stepprof::input_traits<training::basic_tensor<T>> {
     return {t.sizes().data(), t.sizes().rank(), t.strides().data(), training::element_name<T>};
   }
 };
-template <>
-struct stepprof::input_traits<training::dims> {
-  static input_description describe(const training::dims&) { return {nullptr, 0, nullptr, "ScalarList"}; }
-};

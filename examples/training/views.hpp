@@ -13,10 +13,15 @@ using stepprof::no_input;
 /// The scope of an op that a library performs, as opposed to a region that its user names.
 inline constexpr stepprof::scope_kind op = stepprof::scope_kind::op;
 
+/// Sizes, strides or dimensions as the input of an op.
+inline stepprof::scalar_list list(const dims& values) {
+  return {values.data(), values.rank()};
+}
+
 namespace aten {
 
 inline tensor as_strided(const tensor& a, const dims& sizes, const dims& strides) {
-  STEPPROF_SCOPE("aten::as_strided", op, inputs(a, sizes, strides, no_input{}));
+  STEPPROF_SCOPE("aten::as_strided", op, inputs(a, list(sizes), list(strides), no_input{}));
   return {a.memory(), sizes, strides};
 }
 
@@ -37,13 +42,13 @@ inline tensor t(const tensor& a) {
 
 /// A row shown as `sizes[0]` equal rows: the stride between them is 0.
 inline tensor expand(const tensor& row, const dims& sizes) {
-  STEPPROF_SCOPE("aten::expand", op, inputs(row, sizes, /*implicit*/ false));
+  STEPPROF_SCOPE("aten::expand", op, inputs(row, list(sizes), /*implicit*/ false));
   return as_strided(row, sizes, {0, row.stride(0)});
 }
 
 /// The same elements in the same order under other sizes. Only for tensors that are contiguous.
 inline tensor view(const tensor& a, const dims& sizes) {
-  STEPPROF_SCOPE("aten::view", op, inputs(a, sizes));
+  STEPPROF_SCOPE("aten::view", op, inputs(a, list(sizes)));
   return {a.memory(), sizes, row_major_strides(sizes)};
 }
 

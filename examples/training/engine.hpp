@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 #include <queue>
+#include <stdexcept>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -95,8 +96,10 @@ class engine {
   std::priority_queue<std::shared_ptr<node>, std::vector<std::shared_ptr<node>>, runs_later> ready_;
 };
 
-/// Computes the gradient of `loss`, a single number, for every parameter that it depends on.
+/// Computes the gradient of `loss`, a single number, for every parameter that it depends on. Once per loss: what the
+/// graph had saved is given back on the way.
 inline void backward(const variable& loss) {
+  if (!loss.gradient_node()) throw std::invalid_argument("backward: the loss depends on no parameter");
   const tensor one = aten::ones_like(loss.value());
   engine().run(loss.gradient_node(), one);
 }

@@ -21,7 +21,7 @@ using row_major_matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Ei
 using column_major_matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
 
 inline const tensor& require_contiguous(const tensor& a) {
-  if (!a.is_contiguous()) throw std::invalid_argument("an op got a tensor with gaps between its rows, copy it first");
+  if (!a.is_contiguous()) throw std::invalid_argument("an op got a tensor that does not lie row by row, copy it first");
   return a;
 }
 
@@ -162,7 +162,7 @@ inline tensor nll_loss_backward(const tensor& gradient, const tensor& x, const l
 inline tensor empty_strided(const dims& sizes, const dims& strides) {
   STEPPROF_SCOPE("aten::empty_strided", op,
                  inputs(list(sizes), list(strides), dtype_float32, layout_strided, no_input{}, /*pin_memory*/ false));
-  return tensor::empty(sizes);
+  return {tensor::empty(sizes).memory(), sizes, strides};
 }
 
 inline tensor empty_like(const tensor& a) {

@@ -106,10 +106,10 @@ class tape {
   /// The result of an op as a variable, with its node when one of its inputs needs a gradient.
   template <class Node>
   variable record(Node made, const stepprof::record_function& scope, tensor result,
-                  std::initializer_list<variable> inputs) {
+                  std::initializer_list<variable> operands) {
     variable output(std::move(result));
     std::vector<std::shared_ptr<node>> next;
-    for (const variable& input : inputs) next.push_back(input.gradient_node());
+    for (const variable& operand : operands) next.push_back(operand.gradient_node());
     const auto is_set = [](const std::shared_ptr<node>& n) { return n != nullptr; };
     if (std::none_of(next.begin(), next.end(), is_set)) return output;
 

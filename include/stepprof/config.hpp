@@ -25,7 +25,11 @@
 #define STEPPROF_COLD __attribute__((noinline, cold))
 // Process-wide objects must be one object even when a library is built with hidden visibility.
 #define STEPPROF_SHARED __attribute__((visibility("default")))
+// Folds the length of a literal without a header.
+#define STEPPROF_STRLEN(text) __builtin_strlen(text)
 #else
+#include <cstring>
+#define STEPPROF_STRLEN(text) std::strlen(text)
 #define STEPPROF_LIKELY(x) (x)
 #define STEPPROF_UNLIKELY(x) (x)
 #define STEPPROF_ALWAYS_INLINE __forceinline
@@ -38,7 +42,7 @@
 #if defined(__cpp_constinit)
 #define STEPPROF_CONSTINIT constinit
 #elif defined(__clang__)
-#define STEPPROF_CONSTINIT [[clang::require_constant_initialization]]
+#define STEPPROF_CONSTINIT __attribute__((require_constant_initialization))
 #elif defined(__GNUC__) && __GNUC__ >= 10
 #define STEPPROF_CONSTINIT __constinit
 #else
@@ -49,6 +53,14 @@
 #define STEPPROF_EXCEPTIONS 1
 #else
 #define STEPPROF_EXCEPTIONS 0
+#endif
+
+// A scope of a translation unit that is compiled to nothing must be another type than one that records, or the two
+// would share definitions.
+#if STEPPROF_DISABLE
+#define STEPPROF_IF_ENABLED(enabled, disabled) disabled
+#else
+#define STEPPROF_IF_ENABLED(enabled, disabled) enabled
 #endif
 
 // --- platform ------------------------------------------------------------------------------------------------------

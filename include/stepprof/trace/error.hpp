@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -54,12 +55,12 @@ class error_texts {
  public:
   static constexpr int kept = 256;
 
-  int store(errc code, const std::string& text) {
+  int store(int code, const std::string& text) {
     const std::lock_guard<std::mutex> hold(mutex_);
     serial_ = serial_ % max_serial + 1;
     slots_[serial_ % kept].serial = serial_;
     slots_[serial_ % kept].text = text;
-    return static_cast<int>(code) + 256 * serial_;
+    return code + 256 * serial_;
   }
   std::string find(int value) {
     const std::lock_guard<std::mutex> hold(mutex_);
@@ -97,21 +98,55 @@ class stepprof_error_category final : public std::error_category {
  private:
   static const char* general_text(int kind) {
     switch (static_cast<errc>(kind)) {
-      case errc::invalid_argument: return "an argument has a value that is not allowed";
-      case errc::already_running: return "a profile is already recording";
-      case errc::not_running: return "the profile is not recording";
-      case errc::no_results: return "nothing has been recorded";
-      case errc::bad_trace: return "not a valid trace";
-      case errc::out_of_memory: return "the event pool could not be reserved";
-      case errc::unsupported: return "not supported by this build or machine";
-      case errc::callback_failed: return "a callback failed";
+      case errc::invalid_argument:
+        return "an argument has a value that is not allowed";
+      case errc::already_running:
+        return "a profile is already recording";
+      case errc::not_running:
+        return "the profile is not recording";
+      case errc::no_results:
+        return "nothing has been recorded";
+      case errc::bad_trace:
+        return "not a valid trace";
+      case errc::out_of_memory:
+        return "the event pool could not be reserved";
+      case errc::unsupported:
+        return "not supported by this build or machine";
+      case errc::callback_failed:
+        return "a callback failed";
     }
     return "unknown stepprof error";
   }
 };
 
 inline std::error_code make_error(errc code, const std::string& text) {
-  return {the_error_texts().store(code, text), error_category()};
+  return {the_error_texts().store(static_cast<int>(code), text), error_category()};
+}
+
+// Errors of the operating system, told with a path: they compare as the system's own do
+// (`ec == std::errc::no_space_on_device`), and message() is the text with the system's words after it.
+class io_error_category final : public std::error_category {
+ public:
+  [[nodiscard]] const char* name() const noexcept override { return "stepprof-io"; }
+  [[nodiscard]] std::string message(int value) const override {
+    const std::string text = the_error_texts().find(value);
+    return text.empty() ? std::generic_category().message(value % 256) : text;
+  }
+  [[nodiscard]] std::error_condition default_error_condition(int value) const noexcept override {
+    return {value % 256, std::generic_category()};
+  }
+};
+
+inline const std::error_category& io_category() noexcept {
+  static const io_error_category* category = new io_error_category;
+  return *category;
+}
+
+inline std::error_code make_io_error(const std::error_code& cause, const std::string& text) {
+  const std::error_condition plain = cause.default_error_condition();
+  const bool is_errno = plain.category() == std::generic_category() && plain.value() > 0 && plain.value() < 256;
+  const int value = is_errno ? plain.value() : static_cast<int>(std::errc::io_error);
+  return {the_error_texts().store(value, text + ": " + cause.message()), io_category()};
 }
 
 // What a function that can fail hands back inside the library: an error_code whose message() is the whole text.
@@ -125,9 +160,32 @@ inline void throw_if(const std::error_code& ec, const char* doing) {
   if (!ec) return;
 #if STEPPROF_EXCEPTIONS
   if (ec.category() == error_category()) throw error(static_cast<errc>(ec.value() % 256), ec.message());
+  if (ec.category() == io_category()) throw std::system_error(ec);  // the text says what was being done
   throw std::system_error(ec, doing);
 #else
-  end_program(ec.category() == error_category() ? ec.message() : std::string(doing) + ": " + ec.message());
+  const bool is_ours = ec.category() == error_category() || ec.category() == io_category();
+  end_program(is_ours ? ec.message() : std::string(doing) + ": " + ec.message());
+#endif
+}
+
+// The one place where something that a user's callback throws is caught: true when the callback returned; otherwise
+// `thrown` is the text of what it threw. Without exceptions it only calls.
+template <class Callback>
+bool call_guarded(Callback&& callback, std::string& thrown) {
+#if STEPPROF_EXCEPTIONS
+  try {
+    callback();
+    return true;
+  } catch (const std::exception& e) {
+    thrown = e.what();
+  } catch (...) {
+    thrown = "an exception that is no std::exception";
+  }
+  return false;
+#else
+  thrown.clear();
+  callback();
+  return true;
 #endif
 }
 

@@ -27,19 +27,20 @@ enum class track_kind : std::uint8_t {
 /// One timed range. 32 bytes. Index in `trace::events()` = its place in the log of the recording ("Ev Idx").
 struct trace_event {
   enum flag : std::uint32_t {
-    unfinished = 1,     ///< Still open when the window was cut; `end_ns` is the cut.
-    other_thread = 2,   ///< Ended on another thread than it began on.
-    out_of_order = 4,   ///< Ended before a scope that began inside it; shown on an async track.
-    step = 8,           ///< A `ProfilerStep#k`.
+    unfinished = 1,    ///< Still open when the window was cut; `end_ns` is the cut.
+    other_thread = 2,  ///< Ended on another thread than it began on.
+    out_of_order = 4,  ///< Ended before a scope that began inside it; shown on an async track.
+    step = 8,          ///< A `ProfilerStep#k`.
   };
-  std::int64_t begin_ns = 0;     ///< Since the origin of the trace.
-  std::int64_t end_ns = 0;       ///< >= begin_ns.
-  std::uint32_t name = npos;     ///< `trace::text(name)`.
-  std::uint32_t parent = npos;   ///< The directly enclosing event, on the same track; a smaller index; npos at top level.
-  std::uint32_t detail = npos;   ///< Index into `trace::details()`, npos when there is nothing more to know.
-  std::uint32_t track : 20;      ///< Index into `trace::tracks()`.
-  std::uint32_t kind_bits : 4;   ///< Use kind().
-  std::uint32_t flags : 8;       ///< A set of `flag`.
+  std::int64_t begin_ns = 0;  ///< Since the origin of the trace.
+  std::int64_t end_ns = 0;    ///< >= begin_ns.
+  std::uint32_t name = npos;  ///< `trace::text(name)`.
+  std::uint32_t parent =
+      npos;  ///< The directly enclosing event, on the same track; a smaller index; npos at top level.
+  std::uint32_t detail = npos;  ///< Index into `trace::details()`, npos when there is nothing more to know.
+  std::uint32_t track : 20;     ///< Index into `trace::tracks()`.
+  std::uint32_t kind_bits : 4;  ///< Use kind().
+  std::uint32_t flags : 8;      ///< A set of `flag`.
 
   trace_event() : track(0), kind_bits(0), flags(0) {}
   [[nodiscard]] scope_kind kind() const noexcept { return static_cast<scope_kind>(kind_bits); }
@@ -54,16 +55,16 @@ struct trace_event {
 /// trace. They are written with ", " between elements, as torch prints them: `[[64, 512], [], [[2, 3], [4]]]`
 /// (a tensor, something without shape, a list of two tensors).
 struct event_detail {
-  std::int64_t sequence_number = -1;      ///< Below 0: none.
-  std::uint32_t forward_thread = 0;       ///< Track id of the forward scope's thread; 0 on forward events.
-  std::uint32_t input_dims = npos;        ///< Text, e.g. `[[64, 512], []]`.
-  std::uint32_t input_strides = npos;     ///< Text, e.g. `[[512, 1], []]`.
-  std::uint32_t input_types = npos;       ///< Text, e.g. `["float", "Scalar"]`.
-  std::uint32_t concrete_inputs = npos;   ///< Text, e.g. `["", "1"]`.
-  std::uint32_t source_file = npos;       ///< Where the scope stands in the program's source.
+  std::int64_t sequence_number = -1;     ///< Below 0: none.
+  std::uint32_t forward_thread = 0;      ///< Track id of the forward scope's thread; 0 on forward events.
+  std::uint32_t input_dims = npos;       ///< Text, e.g. `[[64, 512], []]`.
+  std::uint32_t input_strides = npos;    ///< Text, e.g. `[[512, 1], []]`.
+  std::uint32_t input_types = npos;      ///< Text, e.g. `["float", "Scalar"]`.
+  std::uint32_t concrete_inputs = npos;  ///< Text, e.g. `["", "1"]`.
+  std::uint32_t source_file = npos;      ///< Where the scope stands in the program's source.
   std::uint32_t source_line = 0;
-  std::uint32_t stack = npos;             ///< Native frames, innermost first, joined with ';'.
-  std::uint32_t first_arg = 0;            ///< Range in `trace::arguments()`.
+  std::uint32_t stack = npos;   ///< Native frames, innermost first, joined with ';'.
+  std::uint32_t first_arg = 0;  ///< Range in `trace::arguments()`.
   std::uint32_t arg_count = 0;
 };
 
@@ -97,14 +98,14 @@ struct trace_link {
 struct memory_event {
   std::int64_t time_ns = 0;
   std::uint64_t address = 0;
-  std::int64_t bytes = 0;             ///< Negative for a free.
-  std::int64_t total_allocated = 0;   ///< Live bytes of the recording on this device after this event.
-  std::uint32_t event = npos;         ///< The innermost scope open on that thread at that moment; npos: outside.
-  std::uint32_t allocation = npos;    ///< For a free, the index of its allocation in `trace::memory()`.
-  std::uint32_t track = 0;            ///< The thread that reported it.
-  std::uint32_t pool = npos;          ///< Name of the pool, npos: the default pool.
-  std::int16_t device_type = 0;       ///< 0 = CPU.
-  std::int16_t device_id = -1;        ///< -1 on CPU.
+  std::int64_t bytes = 0;            ///< Negative for a free.
+  std::int64_t total_allocated = 0;  ///< Live bytes of the recording on this device after this event.
+  std::uint32_t event = npos;        ///< The innermost scope open on that thread at that moment; npos: outside.
+  std::uint32_t allocation = npos;   ///< For a free, the index of its allocation in `trace::memory()`.
+  std::uint32_t track = 0;           ///< The thread that reported it.
+  std::uint32_t pool = npos;         ///< Name of the pool, npos: the default pool.
+  std::int16_t device_type = 0;      ///< 0 = CPU.
+  std::int16_t device_id = -1;       ///< -1 on CPU.
 };
 
 /// Frees that attribute no bytes because their allocation was not recorded in this window, by the scope that made them.
@@ -119,16 +120,16 @@ struct trace_mark {
   std::int64_t time_ns = 0;
   std::uint32_t name = npos;
   std::uint32_t track = 0;
-  std::uint32_t event = npos;     ///< The innermost scope open on that thread at that moment.
+  std::uint32_t event = npos;  ///< The innermost scope open on that thread at that moment.
   type kind = type::instant;
-  double value = 0;               ///< Of a counter; may be NaN or infinite.
+  double value = 0;  ///< Of a counter; may be NaN or infinite.
 };
 
 /// One program.
 struct trace_process {
-  std::int64_t pid = 1;        ///< As shown, 1 to 2^31-1.
-  std::int64_t os_pid = 0;     ///< As the system numbers it; 0: same as pid.
-  std::int64_t rank = -1;      ///< In a distributed run; -1: none.
+  std::int64_t pid = 1;     ///< As shown, 1 to 2^31-1.
+  std::int64_t os_pid = 0;  ///< As the system numbers it; 0: same as pid.
+  std::int64_t rank = -1;   ///< In a distributed run; -1: none.
   std::int64_t sort_index = 0;
   std::string name;
   std::string host;
@@ -137,13 +138,13 @@ struct trace_process {
 
 /// One line of events.
 struct trace_track {
-  std::uint32_t process = 0;        ///< Index into `trace::processes()`.
+  std::uint32_t process = 0;  ///< Index into `trace::processes()`.
   track_kind kind = track_kind::thread;
-  std::uint32_t id = 0;             ///< The `tid` of a thread: the logical thread id, 1 to 2^31-1.
-  std::uint64_t os_id = 0;          ///< The system's thread id, 0: unknown.
+  std::uint32_t id = 0;     ///< The `tid` of a thread: the logical thread id, 1 to 2^31-1.
+  std::uint64_t os_id = 0;  ///< The system's thread id, 0: unknown.
   std::int64_t sort_index = 0;
-  std::string name;                 ///< Empty: unnamed.
-  std::uint32_t first_event = 0;    ///< Its events are one range of `trace::events()`.
+  std::string name;               ///< Empty: unnamed.
+  std::uint32_t first_event = 0;  ///< Its events are one range of `trace::events()`.
   std::uint32_t event_count = 0;
 };
 
@@ -158,56 +159,56 @@ struct trace_step {
   std::int64_t number = 0;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  std::uint32_t event = npos;   ///< Its `ProfilerStep#number` event.
-  bool complete = true;         ///< false: cut by stop().
+  std::uint32_t event = npos;  ///< Its `ProfilerStep#number` event.
+  bool complete = true;        ///< false: cut by stop().
 };
 
 /// What is not in the trace, exactly. kept + unfinished + late + dropped = begins that passed the gate.
 struct loss_counts {
-  std::uint64_t kept = 0;             ///< Scopes that began and ended inside the window.
-  std::uint64_t unfinished = 0;       ///< Scopes that were still open when the window was cut.
-  std::uint64_t late = 0;             ///< Begins that passed the gate but lie in no window.
-  std::uint64_t dropped = 0;          ///< Begins refused because memory was full.
-  std::uint64_t reentrant = 0;        ///< Of the dropped ones: begun inside the recorder itself, in a signal handler.
+  std::uint64_t kept = 0;               ///< Scopes that began and ended inside the window.
+  std::uint64_t unfinished = 0;         ///< Scopes that were still open when the window was cut.
+  std::uint64_t late = 0;               ///< Begins that passed the gate but lie in no window.
+  std::uint64_t dropped = 0;            ///< Begins refused because memory was full.
+  std::uint64_t reentrant = 0;          ///< Of the dropped ones: begun inside the recorder itself, in a signal handler.
   std::uint64_t dropped_arguments = 0;  ///< Arguments, shapes and marks refused because memory was full.
-  std::uint64_t dropped_memory = 0;   ///< Memory reports refused because memory was full.
-  std::uint64_t overflow_names = 0;   ///< Scopes whose name became the overflow name.
-  std::uint64_t clamps = 0;           ///< Time stamps that went backwards and were moved.
-  std::uint64_t unmatched_frees = 0;  ///< Frees whose allocation is not in this window.
-  std::uint64_t unmatched_ends = 0;   ///< Ends without a begin in this window.
-  std::uint64_t lost_frees = 0;       ///< Allocations at an address that was live: its free was never reported.
-  std::uint64_t cold_chunks = 0;      ///< Chunks that a recording thread took before they had been written once.
+  std::uint64_t dropped_memory = 0;     ///< Memory reports refused because memory was full.
+  std::uint64_t overflow_names = 0;     ///< Scopes whose name became the overflow name.
+  std::uint64_t clamps = 0;             ///< Time stamps that went backwards and were moved.
+  std::uint64_t unmatched_frees = 0;    ///< Frees whose allocation is not in this window.
+  std::uint64_t unmatched_ends = 0;     ///< Ends without a begin in this window.
+  std::uint64_t lost_frees = 0;         ///< Allocations at an address that was live: its free was never reported.
+  std::uint64_t cold_chunks = 0;        ///< Chunks that a recording thread took before they had been written once.
 };
 
 /// Something odd but not wrong that a reader of the trace should know.
 struct trace_note {
-  std::string code;   ///< A stable short name, e.g. "unfinished_scopes".
-  std::string text;   ///< A sentence.
+  std::string code;  ///< A stable short name, e.g. "unfinished_scopes".
+  std::string text;  ///< A sentence.
 };
 
 /// A file-level key of the Chrome trace.
 struct trace_metadata {
   std::string key;
-  std::string json;   ///< A complete, validated JSON value.
+  std::string json;  ///< A complete, validated JSON value.
 };
 
 /// Facts of the whole recording.
 struct trace_info {
-  std::string trace_id;                ///< 32 hex digits.
-  std::int64_t begin_ns = 0;           ///< Where the window begins, since the origin; Chrome traces count from here.
+  std::string trace_id;       ///< 32 hex digits.
+  std::int64_t begin_ns = 0;  ///< Where the window begins, since the origin; Chrome traces count from here.
   std::int64_t end_ns = 0;
-  std::int64_t base_time_ns = 0;       ///< Unix time of the origin, in ns.
-  std::int64_t cycle = 0;              ///< Counted from 0.
-  std::int64_t first_step = -1;        ///< -1: recorded without a schedule.
+  std::int64_t base_time_ns = 0;  ///< Unix time of the origin, in ns.
+  std::int64_t cycle = 0;         ///< Counted from 0.
+  std::int64_t first_step = -1;   ///< -1: recorded without a schedule.
   std::int64_t last_step = -1;
-  std::uint64_t first_event_index = 0; ///< "Ev Idx" of events()[0].
-  bool partial = false;                ///< Cut by stop() or by the schedule before its last active step was complete.
-  bool has_shapes = false;             ///< record_shapes was on.
-  bool has_memory = false;             ///< profile_memory was on.
-  bool has_stacks = false;             ///< with_stack was on.
-  double scope_cost_ns = 0;            ///< What recording one empty scope costs on this machine; 0: not measured.
-  std::uint64_t profiler_bytes = 0;    ///< Memory that the recording itself used.
-  std::string clock;                   ///< The clock's name, e.g. "tsc".
+  std::uint64_t first_event_index = 0;  ///< "Ev Idx" of events()[0].
+  bool partial = false;                 ///< Cut by stop() or by the schedule before its last active step was complete.
+  bool has_shapes = false;              ///< record_shapes was on.
+  bool has_memory = false;              ///< profile_memory was on.
+  bool has_stacks = false;              ///< with_stack was on.
+  double scope_cost_ns = 0;             ///< What recording one empty scope costs on this machine; 0: not measured.
+  std::uint64_t profiler_bytes = 0;     ///< Memory that the recording itself used.
+  std::string clock;                    ///< The clock's name, e.g. "tsc".
 };
 
 namespace detail {

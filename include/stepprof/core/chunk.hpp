@@ -1,0 +1,57 @@
+// A chunk: a piece of one thread's log, and the header that lets it be replayed alone.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <stepprof/config.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+namespace detail {
+
+// Number of a piece of the pool: block number << 5 | 16 for a small piece | index of the small piece. 0 is "none".
+// Numbers, never pointers, stand in the pool, so that it could be mapped at another address by another process.
+using block_ref = std::uint32_t;
+
+enum class chunk_state : std::uint32_t {
+  free = 0,
+  taken = 1,     // out of the pool, not yet part of a log
+  writing = 2,   // the current chunk of a thread: never taken from it
+  sealed = 3,    // its owner has moved on; nothing will be written any more
+  read_bit = 16  // the control side is reading it
+};
+
+inline constexpr std::uint32_t chunk_magic = 0x4b4e4843u;  // "CHNK"
+
+struct alignas(64) chunk_header {
+  std::uint32_t magic;
+  std::uint32_t thread;    // logical id of the owner
+  std::uint32_t sequence;  // unique in the process
+  std::uint32_t bytes;     // of the whole chunk, header included
+  std::uint32_t base_low;  // time of the entry; the high half holds for the first word
+  std::uint32_t base_high;
+  std::uint32_t reserved_at_entry;       // bytes kept free for ends of scopes that were open at the entry
+  std::uint32_t dropped_before;          // begins of this thread refused so far
+  std::atomic<std::uint16_t> published;  // low 16 bits of the address behind the last whole record (see end_of_chunk)
+  std::uint16_t unused;
+  std::atomic<std::uint32_t> state;  // chunk_state
+  std::atomic<block_ref> next;       // the owner's next chunk; not 0 means: sealed, `published` is final
+};
+static_assert(sizeof(chunk_header) == 64, "the header is one cache line");
+
+// Chunks are aligned to their size and at most 64 KiB, so the low 16 bits of an address tell the offset. The last 8
+// bytes stay unused: with them the offset of a full 64 KiB chunk would read as 0.
+[[nodiscard]] inline char* end_of_chunk(chunk_header* chunk) noexcept {
+  return reinterpret_cast<char*>(chunk) + chunk->bytes - 8;
+}
+
+// How many bytes of the chunk hold whole records, header included. Acquire: the records are visible with it.
+[[nodiscard]] inline std::uint32_t published_bytes(const chunk_header* chunk) noexcept {
+  const auto base = static_cast<std::uint16_t>(reinterpret_cast<std::uintptr_t>(chunk));
+  return static_cast<std::uint16_t>(chunk->published.load(std::memory_order_acquire) - base);
+}
+
+}  // namespace detail
+
+STEPPROF_END_NAMESPACE

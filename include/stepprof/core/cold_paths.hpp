@@ -1,0 +1,532 @@
+// The cold paths of recording: registering threads, changing chunks, names, long records, thread exit, fork.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>  // placement new into the pool
+
+#include <stepprof/core/log_block.hpp>
+#include <stepprof/core/name_table.hpp>
+#include <stepprof/core/pool.hpp>
+#include <stepprof/core/registry.hpp>
+#include <stepprof/core/system.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+namespace detail {
+
+// State of the cold paths; one per process like the registry.
+struct STEPPROF_SHARED cold_state {
+  std::atomic<block_ref> logs{0};            // list of all logs, newest first
+  std::atomic<std::uint32_t> next_chunk{1};  // sequence numbers of chunks
+  std::atomic<bool> slow_clock{false};       // product_clock is not usable: every stamp comes from monotonic_clock
+  std::atomic<std::uint32_t> inherited_bytes{0};
+  // Of threads that have no log: before the first, after the last.
+  std::atomic<std::uint32_t> dropped_begins{0};
+  std::atomic<std::uint32_t> reentrant{0};
+  std::atomic<std::uint32_t> foreign_ends{0};
+};
+inline STEPPROF_SHARED STEPPROF_CONSTINIT cold_state the_cold{};
+
+// Names given at run time live for one session. Two tables take turns: a session uses one, the next start clears the
+// other, so that words written in the last moment before a start still find their names.
+struct STEPPROF_SHARED runtime_names {
+  name_table sites;  // of call sites: for ever
+  name_table runtime[2];
+  std::atomic<std::uint32_t> session{1};  // its lowest bit picks the table
+};
+inline STEPPROF_SHARED STEPPROF_CONSTINIT runtime_names the_names{};
+
+inline thread_exit_hook& exit_hook() noexcept {
+  static thread_exit_hook hook;
+  return hook;
+}
+
+inline log_block* log_at(block_ref ref) noexcept {
+  return reinterpret_cast<log_block*>(the_pool.address(ref));
+}
+inline chunk_header* chunk_at(block_ref ref) noexcept {
+  return reinterpret_cast<chunk_header*>(the_pool.address(ref));
+}
+
+// The stamp to record: the caller's, unless the fast clock cannot be trusted on this machine.
+inline stamp trusted(stamp now) noexcept {
+  return the_cold.slow_clock.load(std::memory_order_relaxed) ? monotonic_clock::begin() : now;
+}
+inline stamp read_clock() noexcept {
+  return trusted(product_clock::begin());
+}
+
+// --- chunks ---------------------------------------------------------------------------------------------------------
+
+inline void init_chunk(block_ref ref, std::uint32_t thread, stamp base, std::uint32_t reserved,
+                       std::uint32_t dropped) noexcept {
+  auto* const c = new (the_pool.address(ref)) chunk_header;
+  c->magic = chunk_magic;
+  c->thread = thread;
+  c->sequence = the_cold.next_chunk.fetch_add(1, std::memory_order_relaxed);
+  c->bytes = block_pool::bytes_of(ref);
+  c->base_low = base.low;
+  c->base_high = base.high;
+  c->reserved_at_entry = reserved;
+  c->dropped_before = dropped;
+  c->unused = 0;
+  c->published.store(static_cast<std::uint16_t>(reinterpret_cast<std::uintptr_t>(c + 1)), std::memory_order_relaxed);
+  c->state.store(static_cast<std::uint32_t>(chunk_state::writing), std::memory_order_relaxed);
+  c->next.store(0, std::memory_order_relaxed);
+}
+
+inline void match_high(writer* w, stamp now) noexcept {
+  w->log->high = now.high;
+  const bool slow = w->log->deep || the_cold.slow_clock.load(std::memory_order_relaxed);
+  w->high = slow ? unmatchable_high : now.high;
+}
+
+// Makes `ref` the current chunk. The bytes kept for open ends move along, except in deep mode.
+inline void enter_chunk(writer* w, block_ref ref, stamp now, std::uint32_t reserved) noexcept {
+  log_block& log = *w->log;
+  init_chunk(ref, log.thread, now, reserved, log.counters.dropped_begins.load(std::memory_order_relaxed));
+  chunk_header* const fresh = chunk_at(ref);
+  chunk_header* const old = w->chunk;
+  w->chunk = fresh;
+  w->cursor = reinterpret_cast<char*>(fresh + 1);
+  w->limit = end_of_chunk(fresh) - (log.deep ? 0 : reserved);
+  match_high(w, now);
+  old->state.store(static_cast<std::uint32_t>(chunk_state::sealed), std::memory_order_relaxed);
+  // Release: the reader that follows the link, or learns the current chunk, sees an initialised header; and it sees
+  // that `published` of the old chunk is final.
+  old->next.store(ref, std::memory_order_release);
+  log.current.store(ref, std::memory_order_release);
+}
+
+inline std::uint32_t reserved_bytes(const writer* w) noexcept {
+  return w->log->deep ? w->log->deep_reserved : static_cast<std::uint32_t>(end_of_chunk(w->chunk) - w->limit);
+}
+
+inline constexpr std::uint32_t chunk_room = block_bytes - sizeof(chunk_header) - 8;
+
+inline bool take_spare(log_block& log) noexcept {
+  const block_ref ref = the_pool.take();
+  if (ref == 0) return false;
+  init_chunk(ref, log.thread, stamp{}, 0, 0);
+  chunk_at(ref)->next.store(log.spare, std::memory_order_relaxed);
+  log.spare = ref;
+  ++log.spare_count;
+  return true;
+}
+inline block_ref pop_spare(log_block& log) noexcept {
+  const block_ref ref = log.spare;
+  if (ref == 0) return 0;
+  log.spare = chunk_at(ref)->next.load(std::memory_order_relaxed);
+  --log.spare_count;
+  return ref;
+}
+
+// More scopes are open than one chunk can end. From here on ends are kept room for in spare chunks, and every begin and
+// end takes the slow path, until few enough are open again. Nothing of this costs the hot path an instruction.
+inline bool enter_deep(writer* w) noexcept {
+  log_block& log = *w->log;
+  const std::uint32_t reserved = reserved_bytes(w);
+  while (log.spare_count * chunk_room < reserved)
+    if (!take_spare(log)) {
+      while (const block_ref ref = pop_spare(log)) the_pool.give_back(ref);
+      return false;
+    }
+  log.deep = true;
+  log.deep_reserved = reserved;
+  w->limit = end_of_chunk(w->chunk);
+  w->high = unmatchable_high;
+  return true;
+}
+inline void leave_deep(writer* w, stamp now) noexcept {
+  log_block& log = *w->log;
+  const std::uint32_t reserved = log.deep_reserved;
+  if (static_cast<std::uint32_t>(end_of_chunk(w->chunk) - w->cursor) < reserved) {
+    const block_ref ref = pop_spare(log);
+    if (ref == 0) return;  // stay
+    log.deep = false;
+    enter_chunk(w, ref, now, reserved);
+  } else {
+    log.deep = false;
+    w->limit = end_of_chunk(w->chunk) - reserved;
+    w->high = the_cold.slow_clock.load(std::memory_order_relaxed) ? unmatchable_high : log.high;
+  }
+  while (const block_ref ref = pop_spare(log)) the_pool.give_back(ref);
+}
+
+inline void write_epoch(writer* w, stamp now) noexcept {
+  char* const at = w->cursor;
+  store_word(at, now.low, make_what(tag::epoch, 0));
+  const std::uint64_t ticks = ticks_of(now);
+  std::memcpy(at + 8, &ticks, 8);
+  publish(w, at + 16);
+  match_high(w, now);
+}
+
+// Room for a record of `bytes`, and for an end of `reserve` bytes later. False: the pool is used up.
+inline bool make_room(writer* w, stamp now, std::uint32_t bytes, std::uint32_t reserve) noexcept {
+  log_block& log = *w->log;
+  const std::uint32_t reserved = reserved_bytes(w);
+  if (!log.deep && reserved + reserve + bytes + 1024 > chunk_room && !enter_deep(w)) return false;
+  if (log.deep)
+    while (log.spare_count * chunk_room < log.deep_reserved + reserve)
+      if (!take_spare(log)) return false;
+  const std::uint32_t epoch = now.high != log.high ? 16 : 0;
+  const auto room = static_cast<std::uint32_t>(w->limit - w->cursor);
+  if (room < bytes + (log.deep ? 0 : reserve) + epoch) {
+    const block_ref ref = the_pool.take();
+    if (ref == 0) return false;
+    enter_chunk(w, ref, now, reserved);  // its header holds the time: no epoch record
+  } else if (epoch != 0) {
+    write_epoch(w, now);
+  }
+  return true;
+}
+
+inline void adjust_reserve(writer* w, std::int32_t bytes) noexcept {
+  if (w->log->deep)
+    w->log->deep_reserved = static_cast<std::uint32_t>(static_cast<std::int32_t>(w->log->deep_reserved) + bytes);
+  else
+    w->limit -= bytes;
+}
+
+// Writes the record that ends a scope, for which room was kept. False only when the time's high half changed, the pool
+// is used up and even the spare chunks are full of such changes.
+inline bool write_end(writer* w, stamp now, std::uint32_t what, std::uint64_t payload, std::uint32_t bytes) noexcept {
+  log_block& log = *w->log;
+  const bool changed = now.high != log.high;
+  const auto room = static_cast<std::uint32_t>(w->limit - w->cursor);
+  const std::uint32_t own = log.deep ? bytes : 0;  // outside deep mode the end's own bytes lie behind `limit`
+  if (room < own || (changed && room < own + 16)) {
+    block_ref ref = log.deep ? pop_spare(log) : 0;
+    if (ref == 0) ref = the_pool.take();
+    if (ref != 0) {
+      enter_chunk(w, ref, now, reserved_bytes(w));
+    } else {
+      if (room < own) return false;
+      if ((what >> 24) == static_cast<std::uint32_t>(tag::end)) what = make_what(tag::end_untimed, what);
+    }
+  } else if (changed) {
+    write_epoch(w, now);
+  }
+  char* const at = w->cursor;
+  store_word(at, now.low, what);
+  if (bytes == 16) std::memcpy(at + 8, &payload, 8);
+  adjust_reserve(w, -static_cast<std::int32_t>(bytes));
+  publish(w, at + bytes);
+  if (log.deep && log.deep_reserved < chunk_room / 4) leave_deep(w, now);
+  return true;
+}
+
+// --- threads --------------------------------------------------------------------------------------------------------
+
+inline void at_thread_exit(void*) {
+  thread_block& mine = this_thread;
+  mine.exited = true;
+  if (mine.active == &the_writers.unregistered) return;
+  log_block* const log = mine.own.log;
+  mine.active = &the_writers.unregistered;
+  signal_fence();
+  while (const block_ref ref = pop_spare(*log)) the_pool.give_back(ref);
+  // Release: whoever sees the log dead sees all that it holds.
+  log->state.store(log_state::dead, std::memory_order_release);
+}
+
+inline void name_thread(log_block& log, const thread_block& mine) noexcept {
+  char text[64];
+  if (mine.name[0] != 0) {
+    log.name.set(mine.name, std::strlen(mine.name));
+  } else {
+    system_thread_name(text, sizeof text);
+    log.name.set(text, std::strlen(text));
+  }
+}
+
+// Gives the calling thread a log. Null, and counted by the caller, when the pool is used up or the thread is ending.
+inline writer* register_thread() noexcept {
+  thread_block& mine = this_thread;
+  if (mine.exited) return nullptr;
+  // A forked child's thread brings scopes along that were begun in the parent: their ends will come.
+  const std::uint32_t inherited = mine.own.thread != 0 ? the_cold.inherited_bytes.load(std::memory_order_relaxed) : 0;
+  if (inherited > chunk_room / 2) return nullptr;
+  const block_ref log_ref = the_pool.take_small();
+  const block_ref chunk_ref = log_ref == 0 ? 0 : inherited > 2048 ? the_pool.take() : the_pool.take_small();
+  if (chunk_ref == 0) {
+    if (log_ref != 0) the_pool.give_back(log_ref);
+    return nullptr;
+  }
+  auto* const log = new (the_pool.address(log_ref)) log_block;
+  log->self = log_ref;
+  log->thread = the_registry.next_thread.fetch_add(1, std::memory_order_relaxed);
+  log->os_thread = the_id_sources.thread_id.load(std::memory_order_relaxed)();
+  log->identity = reinterpret_cast<std::uintptr_t>(&mine.own);
+  log->first = chunk_ref;
+  log->current.store(chunk_ref, std::memory_order_relaxed);
+  log->inherited_bytes = inherited;
+  name_thread(*log, mine);
+  const stamp now = read_clock();
+  init_chunk(chunk_ref, log->thread, now, inherited, 0);
+  writer& w = mine.own;
+  w.chunk = chunk_at(chunk_ref);
+  w.cursor = reinterpret_cast<char*>(w.chunk + 1);
+  w.limit = end_of_chunk(w.chunk) - inherited;
+  w.thread = log->thread;
+  w.log = log;
+  match_high(&w, now);
+  exit_hook().arm(&mine);
+  block_ref head = the_cold.logs.load(std::memory_order_relaxed);
+  do {
+    log->next.store(head, std::memory_order_relaxed);
+    // Release: whoever walks the list sees the whole log.
+  } while (!the_cold.logs.compare_exchange_weak(head, log_ref, std::memory_order_release, std::memory_order_relaxed));
+  return &w;
+}
+
+// While it lives the calling thread is inside the recorder: scopes of signal handlers are refused. `w` is null when
+// this thread cannot record, or is inside the recorder already.
+class inside_recorder {
+ public:
+  inside_recorder() noexcept : seen_(this_thread.active), w(seen_ == &this_thread.own ? seen_ : nullptr) { enter(); }
+  // With a writer that the hot path saw before it said busy.
+  explicit inside_recorder(writer* seen) noexcept : seen_(seen), w(seen == &this_thread.own ? seen : nullptr) {
+    enter();
+  }
+  ~inside_recorder() {
+    signal_fence();
+    if (seen_ != &the_writers.busy) this_thread.active = w != nullptr ? w : &the_writers.unregistered;
+  }
+  inside_recorder(const inside_recorder&) = delete;
+  inside_recorder& operator=(const inside_recorder&) = delete;
+  [[nodiscard]] bool reentrant() const noexcept { return seen_ == &the_writers.busy; }
+
+ private:
+  void enter() noexcept {
+    this_thread.active = &the_writers.busy;
+    signal_fence();
+    if (w == nullptr && !reentrant()) w = register_thread();
+  }
+  writer* seen_;
+
+ public:
+  writer* w;
+};
+
+inline void count_dropped_begin(const inside_recorder& inside) noexcept {
+  log_block* const log = this_thread.own.log;
+  const bool has_log = inside.w != nullptr || (inside.reentrant() && log != nullptr);
+  (has_log ? log->counters.dropped_begins : the_cold.dropped_begins).fetch_add(1, std::memory_order_relaxed);
+  if (inside.reentrant())
+    (has_log ? log->counters.reentrant : the_cold.reentrant).fetch_add(1, std::memory_order_relaxed);
+}
+
+// --- the functions of the table -------------------------------------------------------------------------------------
+
+inline writer* cold_begin(stamp now, std::uint32_t what, writer* seen) noexcept {
+  const inside_recorder inside(seen);
+  writer* const w = inside.w;
+  now = trusted(now);
+  if (w == nullptr || !make_room(w, now, 8, 8)) {
+    count_dropped_begin(inside);
+    return nullptr;
+  }
+  if ((what & id_mask) == overflow_name) w->log->counters.overflow_names.fetch_add(1, std::memory_order_relaxed);
+  char* const at = w->cursor;
+  store_word(at, now.low, what);
+  adjust_reserve(w, 8);
+  publish(w, at + 8);
+  return w;
+}
+
+// The log of the thread whose writer stands, or stood, at this address. The writer itself may be gone with its thread.
+inline log_block* find_log(std::uint64_t identity) noexcept {
+  for (block_ref ref = the_cold.logs.load(std::memory_order_acquire); ref != 0;) {
+    log_block* const log = log_at(ref);
+    if (log->identity == identity) return log;
+    ref = log->next.load(std::memory_order_acquire);
+  }
+  return nullptr;
+}
+
+inline bool append_record(std::uint32_t what, bool timed, const record_part* parts, std::uint32_t count,
+                          std::int32_t reserve) noexcept;
+
+inline void cold_end(stamp now, std::uint32_t id, writer* owner) noexcept {
+  if (this_thread.active == owner) {
+    const inside_recorder inside;
+    if (!write_end(owner, trusted(now), make_what(tag::end, id), 0, 8))
+      owner->log->counters.lost_ends.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  if (owner == &this_thread.own) {
+    // Begun before this thread's exit was seen, or in the parent of a forked child, or ended inside the recorder: the
+    // scope stays open in its log and is reported as unfinished.
+    if (this_thread.active == &the_writers.busy) owner->log->counters.lost_ends.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  the_cold.foreign_ends.fetch_add(1, std::memory_order_relaxed);
+  const log_block* const log = find_log(reinterpret_cast<std::uintptr_t>(owner));
+  const std::uint64_t thread = log == nullptr ? 0 : log->thread;
+  const record_part part{&thread, 8};
+  append_record(make_what(tag::foreign_end, id), true, &part, 1, 0);
+}
+
+inline std::uint32_t register_site(call_site& site) noexcept {
+  const inside_recorder inside;
+  const std::size_t size = std::strlen(site.name);
+  const std::uint32_t place =
+      the_names.sites.insert(site.name, cut_text(site.name, size, max_name_bytes), site.file, site.line);
+  if (place == 0) return overflow_name;
+  // Relaxed: the id is only a number; the name behind it was published when it was inserted.
+  site.id.store(place, std::memory_order_relaxed);
+  return place;
+}
+
+inline std::uint32_t cache_slot(const char* text, std::size_t size) noexcept {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  if (size >= 8) {
+    std::memcpy(&first, text, 8);
+    std::memcpy(&last, text + size - 8, 8);
+  } else {
+    std::memcpy(&first, text, size);
+  }
+  const std::uint64_t mixed = ((first ^ (last * 0x9e3779b97f4a7c15ull)) + size) * 0xff51afd7ed558ccdull;
+  return static_cast<std::uint32_t>(((mixed >> 32) * log_block::cached_names) >> 32);
+}
+
+inline std::uint32_t look_up_name(log_block& log, const char* text, std::size_t size) noexcept {
+  // Sequentially consistent, like the store in begin_name_session: either the control side sees that this thread is
+  // inside, or this thread sees the new session and leaves the table that is about to be cleared alone.
+  log.interning.store(1, std::memory_order_seq_cst);
+  const std::uint32_t session = the_names.session.load(std::memory_order_seq_cst);
+  const std::uint32_t table = session & 1u;
+  const std::uint32_t place = the_names.runtime[table].insert(text, size);
+  log.interning.store(0, std::memory_order_release);
+  if (place == 0) return overflow_name;
+  const std::uint32_t id = runtime_name_bit | (table != 0 ? runtime_table_bit : 0) | place;
+  if (size <= sizeof(cached_name::text)) {
+    cached_name& entry = log.cache[cache_slot(text, size)];
+    entry.session = session;
+    entry.id = id;
+    entry.size = static_cast<std::uint32_t>(size);
+    std::memcpy(entry.text, text, size);
+  }
+  return id;
+}
+
+inline std::uint32_t intern_name(const char* text, std::size_t size) noexcept {
+  const inside_recorder inside;
+  if (inside.w == nullptr) return overflow_name;  // nothing can be written now anyway
+  log_block& log = *inside.w->log;
+  if (size <= sizeof(cached_name::text)) {
+    const cached_name& entry = log.cache[cache_slot(text, size)];
+    // Acquire: the table of this session is clean before its names are used.
+    if (entry.session == the_names.session.load(std::memory_order_acquire) && entry.size == size &&
+        std::memcmp(entry.text, text, size) == 0)
+      return entry.id;
+  }
+  return look_up_name(log, text, cut_text(text, size, max_name_bytes));
+}
+
+inline void copy_parts(char* at, const record_part* parts, std::uint32_t count, std::uint32_t padded) noexcept {
+  char* const end = at + padded;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::memcpy(at, parts[i].data, parts[i].bytes);
+    at += parts[i].bytes;
+  }
+  std::memset(at, 0, static_cast<std::size_t>(end - at));
+}
+
+inline void count_dropped_record(log_counters& counters, tag t) noexcept {
+  switch (t) {
+    case tag::begin_manual_op:
+    case tag::begin_manual_user:
+    case tag::begin_manual_backward:
+      counters.dropped_begins.fetch_add(1, std::memory_order_relaxed);
+      break;
+    case tag::end_manual:
+    case tag::foreign_end:
+      counters.lost_ends.fetch_add(1, std::memory_order_relaxed);
+      break;
+    case tag::alloc:
+    case tag::free:
+      counters.dropped_memory.fetch_add(1, std::memory_order_relaxed);
+      break;
+    default:
+      counters.dropped_arguments.fetch_add(1, std::memory_order_relaxed);
+      break;
+  }
+}
+
+inline bool append_record(std::uint32_t what, bool timed, const record_part* parts, std::uint32_t count,
+                          std::int32_t reserve) noexcept {
+  const inside_recorder inside;
+  writer* const w = inside.w;
+  if (w == nullptr) {
+    if (this_thread.own.log != nullptr && inside.reentrant())
+      count_dropped_record(this_thread.own.log->counters, static_cast<tag>(what >> 24));
+    return false;
+  }
+  std::uint32_t payload = 0;
+  for (std::uint32_t i = 0; i < count; ++i) payload += parts[i].bytes;
+  const std::uint32_t padded = (payload + 7) & ~7u;
+  const stamp now = read_clock();
+  if (reserve < 0) {  // the end of a manual scope of this thread
+    std::uint64_t serial = 0;
+    std::memcpy(&serial, parts[0].data, 8);
+    if (write_end(w, now, what, serial, 16)) return true;
+    count_dropped_record(w->log->counters, tag::end_manual);
+    return false;
+  }
+  if (padded > chunk_room / 2 || !make_room(w, now, 8 + padded, static_cast<std::uint32_t>(reserve))) {
+    count_dropped_record(w->log->counters, static_cast<tag>(what >> 24));
+    return false;
+  }
+  char* const at = w->cursor;
+  store_word(at, timed ? now.low : payload, what);
+  copy_parts(at + 8, parts, count, padded);
+  adjust_reserve(w, reserve);
+  publish(w, at + 8 + padded);
+  return true;
+}
+
+inline void set_this_thread_name(const char* text, std::size_t size) noexcept {
+  if (this_thread.active == &this_thread.own) this_thread.own.log->name.set(text, size);
+}
+
+// --- control --------------------------------------------------------------------------------------------------------
+
+inline const cold_table& the_cold_table() noexcept {
+  static constexpr cold_table table = {cold_table_abi, &cold_begin,          &cold_end, &register_site, &intern_name,
+                                       &append_record, &set_this_thread_name};
+  return table;
+}
+
+// Gives a log and its chunks back, from chunk `from` on. Only when its thread cannot write any more.
+inline void give_back_log(log_block* log, block_ref from) noexcept {
+  while (from != 0) {
+    const block_ref next = chunk_at(from)->next.load(std::memory_order_acquire);
+    the_pool.give_back(from);
+    from = next;
+  }
+  the_pool.give_back(log->self);
+}
+
+// A new session of run-time names. The table that comes into use held the names of the session before the last one;
+// when some thread is still inside a look-up it is left as it is, and the names of the last session stay in use.
+inline void begin_name_session() noexcept {
+  const std::uint32_t session = the_names.session.load(std::memory_order_relaxed);
+  for (block_ref ref = the_cold.logs.load(std::memory_order_acquire); ref != 0;) {
+    const log_block* const log = log_at(ref);
+    if (log->interning.load(std::memory_order_seq_cst) != 0) return;
+    ref = log->next.load(std::memory_order_acquire);
+  }
+  the_names.runtime[(session + 1) & 1u].clear();
+  the_names.session.store(session + 1, std::memory_order_seq_cst);
+}
+
+}  // namespace detail
+
+STEPPROF_END_NAMESPACE

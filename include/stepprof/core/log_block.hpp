@@ -1,0 +1,71 @@
+// Everything about a thread's log that is not touched by every scope. 4 KiB of the pool per thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <stepprof/core/chunk.hpp>
+#include <stepprof/core/pool.hpp>
+#include <stepprof/core/shared_text.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+namespace detail {
+
+enum class log_state : std::uint32_t {
+  live = 1,
+  dead = 2,  // its thread has ended; what it published is final
+};
+
+// What a thread could not record, since its start. Incremented with fetch_add: a signal handler may count too.
+struct log_counters {
+  std::atomic<std::uint32_t> dropped_begins{0};
+  std::atomic<std::uint32_t> reentrant{0};  // of the dropped begins: inside the recorder itself
+  std::atomic<std::uint32_t> dropped_arguments{0};
+  std::atomic<std::uint32_t> dropped_memory{0};
+  std::atomic<std::uint32_t> overflow_names{0};
+  std::atomic<std::uint32_t> lost_ends{0};
+};
+
+// A name used before, with its own copy of the text, so that a hit needs no look at the shared table.
+struct cached_name {
+  std::uint32_t session;  // names are valid for one session; 0: empty
+  std::uint32_t id;
+  std::uint32_t size;
+  char text[52];
+};
+static_assert(sizeof(cached_name) == 64, "one cache line");
+
+struct alignas(64) log_block {
+  static constexpr std::uint32_t cached_names = 54;
+
+  block_ref self = 0;
+  std::uint32_t thread = 0;  // logical id
+  std::uint64_t os_thread = 0;
+  std::uint64_t identity = 0;  // address of the owner's writer: only ever compared, to find the thread of a scope
+  std::atomic<log_state> state{log_state::live};
+  std::atomic<block_ref> next{0};     // in the list of all logs
+  block_ref first = 0;                // the first chunk, set before the log is in the list
+  std::atomic<block_ref> current{0};  // the chunk being written
+  std::uint32_t inherited_bytes = 0;  // reserved for ends of scopes that a forked child brought along
+
+  // The owner's slow state.
+  std::uint32_t high = 0;           // high half of the last time written
+  bool deep = false;                // more scopes are open than one chunk has room to end
+  std::uint32_t deep_reserved = 0;  // then: bytes needed to end them ...
+  std::uint32_t spare_count = 0;    // ... for which these chunks are kept
+  block_ref spare = 0;              // linked through chunk_header::next
+
+  // Not 0 while the owner looks up a run-time name; see runtime_names.
+  std::atomic<std::uint32_t> interning{0};
+  log_counters counters;
+  shared_text name{};
+
+  cached_name cache[cached_names] = {};
+};
+static_assert(sizeof(log_block) <= small_bytes, "a log block is one small piece of the pool");
+
+}  // namespace detail
+
+STEPPROF_END_NAMESPACE

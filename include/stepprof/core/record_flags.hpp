@@ -1,0 +1,23 @@
+// The gate word: whether anything is recorded, and what.
+#pragma once
+
+#include <cstdint>
+
+#include <stepprof/config.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+namespace detail {
+
+// The gate word is the set of these. It is not zero exactly while scopes are recorded, so that "off" is one load and
+// one branch and no feature costs a second load.
+enum record_flag : std::uint32_t {
+  flag_scopes = 1,  // set whenever the gate is open
+  flag_shapes = 2,  // inputs(...) are looked at
+  flag_memory = 4,  // report_alloc and report_free write
+  flag_stacks = 8,  // native stacks are captured
+};
+
+}  // namespace detail
+
+STEPPROF_END_NAMESPACE

@@ -1,0 +1,177 @@
+// The inputs of an operation: shapes, strides, element types and scalars, copied into the log when shapes are recorded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <stepprof/core/registry.hpp>
+#include <stepprof/record/args.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+/// What the profiler wants to know of a tensor, a matrix, an image ... The pointers are read at once and not kept.
+struct input_description {
+  const std::int64_t* sizes = nullptr;    ///< `rank` extents, in elements.
+  std::size_t rank = 0;                   ///< 0: a tensor of one element without dimensions.
+  const std::int64_t* strides = nullptr;  ///< `rank` strides in elements, or null when they do not matter.
+  const char* dtype = "";                 ///< Name of the element type, e.g. "float".
+};
+
+/// Specialise this for a type of yours, so that inputs() can take it:
+/// `static input_description describe(const T&) noexcept`.
+template <class T>
+struct input_traits;
+
+/// An input that was not given.
+struct no_input {};
+
+/// A list of tensors (a range of a described type), kept apart from its neighbours.
+template <class Iterator>
+struct input_range {
+  Iterator first;
+  Iterator last;
+};
+template <class Iterator>
+[[nodiscard]] input_range<Iterator> input_list(Iterator first, Iterator last) {
+  return {first, last};
+}
+
+/// A list of integers as one input, e.g. the sizes given to a view.
+struct scalar_list {
+  const std::int64_t* values = nullptr;
+  std::size_t count = 0;
+};
+
+namespace detail {
+
+// How inputs stand in the log: each input is one of these bytes and what follows it, in order; numbers are copied as
+// they are in memory.
+enum class input_mark : unsigned char {
+  absent = 0,
+  tensor = 1,  // u8 rank, u8 has strides, u8 length of dtype, dtype, i64 sizes[rank], i64 strides[rank]
+  list_begin = 2,
+  list_end = 3,
+  scalar = 4,       // u8 argument_type, 8 bytes
+  scalar_list = 5,  // u16 count, i64 values[count]
+  truncated = 6,    // the inputs behind this did not fit
+};
+
+// Collects the encoded inputs on the stack: no allocation on any path.
+class input_encoder {
+ public:
+  static constexpr std::size_t capacity = 2048;
+
+  template <class T>
+  void add(const T& value) noexcept {
+    add_kind(value, value_tag<value_kind_of<T>::value>());
+  }
+  void add(const no_input&) noexcept { put(input_mark::absent); }
+  template <class Iterator>
+  void add(const input_range<Iterator>& list) noexcept {
+    put(input_mark::list_begin);
+    for (Iterator it = list.first; it != list.last; ++it) add(*it);
+    put(input_mark::list_end);
+  }
+  void add(const scalar_list& list) noexcept {
+    if (!fits(3 + list.count * 8)) return;
+    put(input_mark::scalar_list);
+    const auto count = static_cast<std::uint16_t>(list.count);
+    put_bytes(&count, 2);
+    put_bytes(list.values, list.count * 8);
+  }
+  void add(const input_description& tensor) noexcept {
+    std::size_t dtype = STEPPROF_STRLEN(tensor.dtype);
+    if (dtype > 255) dtype = 255;
+    const bool strides = tensor.strides != nullptr;
+    if (tensor.rank > 255 || !fits(4 + dtype + tensor.rank * (strides ? 16u : 8u))) {
+      full_ = true;
+      return;
+    }
+    put(input_mark::tensor);
+    const unsigned char head[3] = {static_cast<unsigned char>(tensor.rank), strides, static_cast<unsigned char>(dtype)};
+    put_bytes(head, 3);
+    put_bytes(tensor.dtype, dtype);
+    put_bytes(tensor.sizes, tensor.rank * 8);
+    if (strides) put_bytes(tensor.strides, tensor.rank * 8);
+  }
+
+  void write() noexcept {
+    if (full_) bytes_[size_++] = static_cast<unsigned char>(input_mark::truncated);
+    const record_part part{bytes_, static_cast<std::uint32_t>(size_)};
+    cold_paths()->append(make_what(tag::inputs, 0), false, &part, 1, 0);
+  }
+
+ private:
+  template <class T>
+  void add_kind(const T& value, value_tag<value_kind::text>) noexcept {
+    add(input_traits<T>::describe(value));
+  }
+  template <class T, value_kind Kind>
+  void add_kind(const T& value, value_tag<Kind>) noexcept {
+    if (!fits(10)) return;
+    const argument_value v = value_of(value);
+    put(input_mark::scalar);
+    const auto type = static_cast<unsigned char>(v.type);
+    put_bytes(&type, 1);
+    put_bytes(&v.uint64, 8);
+  }
+  bool fits(std::size_t bytes) noexcept {
+    if (full_ || size_ + bytes + 16 > capacity) full_ = true;
+    return !full_;
+  }
+  void put(input_mark mark) noexcept {
+    if (fits(1) || mark == input_mark::list_end) bytes_[size_++] = static_cast<unsigned char>(mark);
+  }
+  void put_bytes(const void* data, std::size_t bytes) noexcept {
+    const auto* const from = static_cast<const unsigned char*>(data);
+    for (std::size_t i = 0; i < bytes; ++i) bytes_[size_ + i] = from[i];
+    size_ += bytes;
+  }
+
+  std::size_t size_ = 0;
+  bool full_ = false;
+  unsigned char bytes_[capacity];
+};
+
+template <class... Values>
+struct input_values;
+template <>
+struct input_values<> {
+  void encode(input_encoder&) const noexcept {}
+};
+template <class First, class... Rest>
+struct input_values<First, Rest...> {
+  const First& first;
+  input_values<Rest...> rest;
+  void encode(input_encoder& out) const noexcept {
+    out.add(first);
+    rest.encode(out);
+  }
+};
+
+inline input_values<> refer_to() noexcept {
+  return {};
+}
+template <class First, class... Rest>
+input_values<First, Rest...> refer_to(const First& first, const Rest&... rest) noexcept {
+  return {first, refer_to(rest...)};
+}
+
+template <class Inputs>
+STEPPROF_COLD void write_inputs(const Inputs& inputs) noexcept {
+  input_encoder out;
+  inputs.encode(out);
+  out.write();
+}
+
+}  // namespace detail
+
+/// The inputs of an operation, in order: values whose type has input_traits, input_description, numbers and bools,
+/// scalar_list, input_list(first, last), no_input{}. Looked at only while shapes are recorded. What does not fit into 2
+/// KiB is left out and the trace says so.
+template <class... Values>
+[[nodiscard]] detail::input_values<Values...> inputs(const Values&... values) noexcept {
+  return detail::refer_to(values...);
+}
+
+STEPPROF_END_NAMESPACE

@@ -1,0 +1,171 @@
+// record_function: a named region of the program, from here to the end of the block.
+#pragma once
+
+#include <cstdint>
+
+#include <stepprof/record/args.hpp>
+#include <stepprof/record/inputs.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+namespace detail {
+
+// The kind of a scope is part of its begin word, so it is picked out of the attributes first.
+template <class T>
+constexpr void pick_kind(scope_kind&, const T&) noexcept {}
+constexpr void pick_kind(scope_kind& kind, scope_kind given) noexcept {
+  kind = given;
+}
+
+template <class T>
+constexpr void pick_sequence(std::int64_t&, const T&) noexcept {}
+constexpr void pick_sequence(std::int64_t& sequence, sequence_number given) noexcept {
+  sequence = given.value;
+}
+
+template <class T>
+void write_attribute(std::uint32_t, const scope_argument<T>& argument) noexcept {
+  write_argument(0, argument.key, value_of(argument.value));
+}
+inline void write_attribute(std::uint32_t, scope_kind) noexcept {}
+inline void write_attribute(std::uint32_t, sequence_number number) noexcept {
+  if (number.value >= 0) write_sequence(number.value);
+}
+inline void write_attribute(std::uint32_t, forward_link link) noexcept {
+  write_link(link);
+}
+template <class... Values>
+void write_attribute(std::uint32_t flags, const input_values<Values...>& inputs) noexcept {
+  if ((flags & flag_shapes) != 0) write_inputs(inputs);
+}
+
+template <scope_kind Default, class... Attributes>
+constexpr scope_kind kind_of(const Attributes&... attributes) noexcept {
+  scope_kind kind = Default;
+  (pick_kind(kind, attributes), ...);
+  return kind;
+}
+
+constexpr std::uint32_t begin_what(scope_kind kind, std::uint32_t id) noexcept {
+  return make_what(tag::begin_op, id) + (static_cast<std::uint32_t>(kind) << 24);
+}
+
+}  // namespace detail
+
+/// A scope: records the time from its construction to its destruction, under a name, on the calling thread.
+///
+///     stepprof::record_function scope("aten::mm", stepprof::scope_kind::op, stepprof::inputs(a, b));
+///
+/// Attributes in any order: a scope_kind (default: user_annotation), sequence_number, forward_link, inputs(...), any
+/// number of arg(key, value). While nothing records, all of it is one load and one branch, and no attribute is looked
+/// at. Whether a scope is recorded is decided when it begins. Never throws, never blocks, never allocates from the
+/// program's heap. Any thread; a scope ends on the thread on which it began.
+template <class Clock, bool Enabled>
+class basic_record_function {
+ public:
+  template <class... Attributes>
+  STEPPROF_ALWAYS_INLINE explicit basic_record_function(text_ref name, const Attributes&... attributes) noexcept {
+    const std::uint32_t flags = gate();
+    if (STEPPROF_UNLIKELY(flags != 0)) {
+      const detail::cold_table* const cold = detail::cold_paths();
+      if (cold != nullptr) open(flags, cold->intern(name.data, name.size), attributes...);
+    }
+  }
+  /// For STEPPROF_SCOPE: the name was registered at the call site.
+  template <class... Attributes>
+  STEPPROF_ALWAYS_INLINE explicit basic_record_function(detail::call_site& site, const char*,
+                                                        const Attributes&... attributes) noexcept {
+    const std::uint32_t flags = gate();
+    if (STEPPROF_UNLIKELY(flags != 0)) {
+      // Relaxed: the id is only a number.
+      std::uint32_t id = site.id.load(std::memory_order_relaxed);
+      if (STEPPROF_UNLIKELY(id == 0)) id = register_site(site);
+      if (STEPPROF_LIKELY(id != 0)) open(flags, id, attributes...);
+    }
+  }
+  STEPPROF_ALWAYS_INLINE ~basic_record_function() {
+    if (STEPPROF_UNLIKELY(writer_ != nullptr)) detail::end_scope<Clock>(writer_, id_);
+  }
+  basic_record_function(const basic_record_function&) = delete;
+  basic_record_function& operator=(const basic_record_function&) = delete;
+
+  /// Whether this scope is being recorded.
+  [[nodiscard]] bool recorded() const noexcept { return writer_ != nullptr; }
+
+  /// What a tape's node keeps of this forward scope: its thread and the sequence number it was given.
+  [[nodiscard]] forward_link link() const noexcept { return {writer_ == nullptr ? 0 : writer_->thread, sequence_}; }
+
+  /// Adds an argument while the scope is open. On the scope's own thread; when scopes of one name are open inside each
+  /// other, it goes to the innermost.
+  template <class T>
+  void add_arg(text_ref key, const T& value) noexcept {
+    if (writer_ != nullptr) detail::write_argument(id_, key, detail::value_of(value));
+  }
+  void add_arg(text_ref key, const char* value) noexcept { add_arg(key, text_ref(value)); }
+
+ private:
+  // Relaxed is enough: a scope that misses the opening of the gate is simply not recorded.
+  static STEPPROF_ALWAYS_INLINE std::uint32_t gate() noexcept {
+    return detail::the_registry.gate.load(std::memory_order_relaxed);
+  }
+  static STEPPROF_COLD std::uint32_t register_site(detail::call_site& site) noexcept {
+    const detail::cold_table* const cold = detail::cold_paths();
+    return cold == nullptr ? 0 : cold->register_site(site);
+  }
+  template <class... Attributes>
+  STEPPROF_ALWAYS_INLINE void open(std::uint32_t flags, std::uint32_t id, const Attributes&... attributes) noexcept {
+    id_ = id;
+    writer_ =
+        detail::begin_scope<Clock>(detail::begin_what(detail::kind_of<scope_kind::user_annotation>(attributes...), id));
+    if constexpr (sizeof...(Attributes) != 0) {
+      (detail::pick_sequence(sequence_, attributes), ...);
+      if (writer_ != nullptr) (detail::write_attribute(flags, attributes), ...);
+    } else {
+      static_cast<void>(flags);
+    }
+  }
+
+  detail::writer* writer_ = nullptr;  // whose log holds the begin; null: not recorded
+  std::uint32_t id_ = 0;
+  std::int64_t sequence_ = -1;
+};
+
+/// With the profiler compiled out: nothing at all.
+template <class Clock>
+class basic_record_function<Clock, false> {
+ public:
+  template <class... Attributes>
+  explicit basic_record_function(text_ref, const Attributes&...) noexcept {}
+  ~basic_record_function() {}
+  basic_record_function(const basic_record_function&) = delete;
+  basic_record_function& operator=(const basic_record_function&) = delete;
+  [[nodiscard]] bool recorded() const noexcept { return false; }
+  [[nodiscard]] forward_link link() const noexcept { return {}; }
+  template <class T>
+  void add_arg(text_ref, const T&) noexcept {}
+};
+
+/// A scope on the program's clock.
+using record_function = basic_record_function<product_clock, STEPPROF_IF_ENABLED(true, false)>;
+
+#define STEPPROF_DETAIL_JOIN2(a, b) a##b
+#define STEPPROF_DETAIL_JOIN(a, b) STEPPROF_DETAIL_JOIN2(a, b)
+#define STEPPROF_DETAIL_FIRST2(first, ...) first
+#define STEPPROF_DETAIL_FIRST(...) STEPPROF_DETAIL_FIRST2(__VA_ARGS__, 0)
+#define STEPPROF_DETAIL_SCOPE(number, name, ...)                                                        \
+  static STEPPROF_CONSTINIT ::stepprof::detail::call_site STEPPROF_DETAIL_JOIN(stepprof_site_, number){ \
+      name, __FILE__, static_cast<::std::uint32_t>(__LINE__), {0}};                                     \
+  ::stepprof::record_function STEPPROF_DETAIL_JOIN(stepprof_scope_, number)(                            \
+      STEPPROF_DETAIL_JOIN(stepprof_site_, number), __VA_ARGS__)
+
+/// `STEPPROF_SCOPE("name", attributes...)`: a scope from here to the end of the block, with a call site of its own,
+/// which is the cheapest way and also records file and line. The name must be a literal.
+#define STEPPROF_SCOPE(...)                                                                                   \
+  STEPPROF_IF_ENABLED(STEPPROF_DETAIL_SCOPE(__COUNTER__, "" STEPPROF_DETAIL_FIRST(__VA_ARGS__), __VA_ARGS__), \
+                      static_cast<void>(0))
+
+/// A scope named after the enclosing function.
+#define STEPPROF_FUNCTION() \
+  STEPPROF_IF_ENABLED(STEPPROF_DETAIL_SCOPE(__COUNTER__, __func__, __func__), static_cast<void>(0))
+
+STEPPROF_END_NAMESPACE

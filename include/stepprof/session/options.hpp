@@ -1,0 +1,155 @@
+// Everything that a profile can be told before it starts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <stepprof/config.hpp>
+#include <stepprof/session/schedule.hpp>
+#include <stepprof/session/trace_callback.hpp>
+#include <stepprof/trace/error.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+/// What can be recorded. An activity that this build cannot record is refused; it never shows up as zeros.
+enum class activity : std::uint8_t {
+  cpu,                ///< Scopes, marks and memory reports of all threads.
+  cuda,               ///< Not in this build.
+  hardware_counters,  ///< Not in this build.
+};
+
+/// `CPU`, `CUDA`, `HARDWARE_COUNTERS`; `UNKNOWN` for a value that is none of them.
+[[nodiscard]] constexpr std::string_view to_string(activity a) noexcept;
+
+/// How a profile records, and what it does with the result. A plain value.
+struct profile_options {
+  /// Which steps are recorded. Empty: everything from start() to stop(), without step events.
+  step_schedule schedule;
+
+  /// What is recorded; at least one, each at most once.
+  std::vector<activity> activities = {activity::cpu};
+
+  /// Keep the sizes and types of the inputs that scopes are given.
+  bool record_shapes = false;
+  /// Keep what report_alloc() and report_free() say.
+  bool profile_memory = false;
+  /// Keep native stacks of scopes. Not in this build: refused.
+  bool with_stack = false;
+  /// Count floating-point operations where the shapes of an op allow it. Switches record_shapes on.
+  bool with_flops = false;
+
+  /// Called with each completed cycle, inside step() or stop(), and with a partial one that stop() or the schedule cut.
+  /// It may open scopes, read and export; it must not start, step or stop a profile. What it throws or returns as an
+  /// error does not leave step() or stop(): it is kept in `profile::last_error()` and reported.
+  trace_callback on_trace_ready;
+
+  /// Methods of profile that read a result read all completed cycles together, not the last one only.
+  /// on_trace_ready still gets each cycle alone.
+  bool accumulate = false;
+  /// With `accumulate`: memory for the cycles that are kept, in bytes. Cycles that would pass it are delivered as usual
+  /// but not added; that is reported and noted in the result. From 1 MiB.
+  std::uint64_t accumulate_limit_bytes = std::uint64_t{1} << 30;
+
+  /// Memory for the events of all threads together, in bytes, reserved and filled as needed. When it is used up, new
+  /// events are counted and dropped. From 1 MiB to 16 GiB.
+  std::size_t event_budget_bytes = std::size_t{256} << 20;
+
+  /// The name of the process in traces. Empty: what set_process_name() said.
+  std::string process_name;
+
+  /// True when inputs have to be recorded.
+  [[nodiscard]] bool needs_shapes() const noexcept { return record_shapes || with_flops; }
+};
+
+/// Checks every field. When some are not allowed, `ec` has a text that names each of them, its value and the remedy,
+/// and is errc::invalid_argument, or errc::unsupported when the only fault is that something cannot be recorded here.
+void validate(const profile_options& options, std::error_code& ec);
+/// The same, throwing stepprof::error.
+void validate(const profile_options& options);
+
+// --------------------------------------------------------------------------------------------------------------------
+namespace detail {
+
+inline constexpr std::uint64_t least_event_budget = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t largest_event_budget = std::uint64_t{16} << 30;
+
+// What this build can record; a back end that can do more changes its line here.
+constexpr bool can_record(activity a) noexcept {
+  return a == activity::cpu;
+}
+inline constexpr bool can_record_stacks = false;
+
+// The faults found so far. Each is a sentence without a full stop.
+class option_faults {
+ public:
+  void add(errc code, const std::string& text) {
+    if (code == errc::invalid_argument || text_.empty()) code_ = code;
+    text_ += (text_.empty() ? "" : "; ") + text;
+  }
+  [[nodiscard]] std::error_code result() const {
+    return text_.empty() ? std::error_code() : make_error(code_, "profile_options: " + text_);
+  }
+
+ private:
+  errc code_ = errc::invalid_argument;
+  std::string text_;
+};
+
+inline void check_activities(const std::vector<activity>& activities, option_faults& faults) {
+  if (activities.empty()) faults.add(errc::invalid_argument, "activities is empty, must hold at least activity::cpu");
+  bool seen[256] = {};
+  for (const activity a : activities) {
+    const std::string name(to_string(a));
+    bool& before = seen[static_cast<std::uint8_t>(a)];
+    if (before) faults.add(errc::invalid_argument, "activities holds " + name + " twice, must hold it once");
+    if (!before && !can_record(a))
+      faults.add(errc::unsupported, "activities holds " + name + ", which this build cannot record; leave it out");
+    before = true;
+  }
+}
+
+inline void check_bytes(const char* field, std::uint64_t bytes, std::uint64_t least, std::uint64_t most,
+                        const char* range, option_faults& faults) {
+  if (bytes >= least && bytes <= most) return;
+  faults.add(errc::invalid_argument, std::string(field) + " is " + std::to_string(bytes) + ", must be " + range);
+}
+
+}  // namespace detail
+
+constexpr std::string_view to_string(activity a) noexcept {
+  switch (a) {
+    case activity::cpu:
+      return "CPU";
+    case activity::cuda:
+      return "CUDA";
+    case activity::hardware_counters:
+      return "HARDWARE_COUNTERS";
+  }
+  return "UNKNOWN";
+}
+
+inline void validate(const profile_options& options, std::error_code& ec) {
+  detail::option_faults faults;
+  validate(options.schedule, ec);
+  if (ec) faults.add(errc::invalid_argument, ec.message());
+  detail::check_activities(options.activities, faults);
+  if (options.with_stack && !detail::can_record_stacks)
+    faults.add(errc::unsupported, "with_stack is true, which this build cannot record; set it to false");
+  detail::check_bytes("event_budget_bytes", options.event_budget_bytes, detail::least_event_budget,
+                      detail::largest_event_budget, "1048576 (1 MiB) to 17179869184 (16 GiB)", faults);
+  detail::check_bytes("accumulate_limit_bytes", options.accumulate_limit_bytes, detail::least_event_budget, UINT64_MAX,
+                      "at least 1048576 (1 MiB)", faults);
+  ec = faults.result();
+}
+
+inline void validate(const profile_options& options) {
+  std::error_code ec;
+  validate(options, ec);
+  detail::throw_if(ec, "profile_options");
+}
+
+STEPPROF_END_NAMESPACE

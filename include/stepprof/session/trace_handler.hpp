@@ -1,0 +1,221 @@
+// Writes each delivered cycle into a directory, one file per cycle, and never over another file.
+#pragma once
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <stepprof/config.hpp>
+#include <stepprof/trace/error.hpp>
+#include <stepprof/trace/trace.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+struct trace_handler_options {
+  /// The first part of the file's name. Empty: `<host>_<process id>`, both taken from the trace. It may hold no '/', no
+  /// '\\' and no control bytes, and must be another one for each process of a run that the files are to be told apart
+  /// by.
+  std::string worker_name;
+  /// Unix time in ns, for the file's name. Empty: the system's clock.
+  std::function<std::int64_t()> unix_time_ns;
+  /// Writes the trace to a path. Empty: export_chrome_trace().
+  std::function<void(const trace&, const std::string& path, std::error_code&)> write;
+};
+
+/// Checks every field; errc::invalid_argument with a text that names field, value and remedy.
+void validate(const trace_handler_options& options, std::error_code& ec);
+/// The same, throwing stepprof::error.
+void validate(const trace_handler_options& options);
+
+/// For `profile_options::on_trace_ready`: writes `<directory>/<worker>.<unix time in ns>.pt.trace.json`, the name that
+/// torch gives and that viewers of such directories take apart.
+///
+/// A name that is taken is left alone, whoever took it and however equal the clocks are: the time in the name then
+/// counts up to the next free one. The file appears under its name only when it is complete. The directory, parents
+/// included, is made when the first trace is written, and again if it has gone. Copyable. Any thread, any number of
+/// processes.
+class trace_handler {
+ public:
+  /// Throws stepprof::error when `directory` is empty or holds a zero byte, or when validate(options) refuses.
+  explicit trace_handler(std::string directory, trace_handler_options options = {});
+
+  /// Writes the trace. On failure `ec` is the system's error; its message names the directory or the file.
+  void operator()(const trace& t, std::error_code& ec) const { write(t, ec); }
+  /// The same, throwing std::system_error.
+  void operator()(const trace& t) const { write(t); }
+
+  /// As the call, and returns the path of the file; empty on failure.
+  std::string write(const trace& t, std::error_code& ec) const;
+  /// The same, throwing std::system_error.
+  std::string write(const trace& t) const;
+
+ private:
+  std::string directory_;
+  trace_handler_options options_;
+};
+
+// --------------------------------------------------------------------------------------------------------------------
+namespace detail {
+
+inline bool is_path_separator(char c) noexcept {
+  return c == '/' || c == '\\';
+}
+inline bool is_control(char c) noexcept {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
+
+// The host's name comes from outside: whatever could lead out of the directory becomes '_'.
+inline std::string default_worker_name(const trace& t) {
+  if (t.processes().empty()) return "unknown_0";
+  const trace_process& process = t.processes().front();
+  std::string name = process.host.empty() ? "localhost" : process.host;
+  for (char& c : name)
+    if (is_path_separator(c) || is_control(c)) c = '_';
+  return name + '_' + std::to_string(process.os_pid != 0 ? process.os_pid : process.pid);
+}
+
+inline std::string trace_file_name(const std::string& worker, std::int64_t unix_time_ns) {
+  return worker + '.' + std::to_string(unix_time_ns) + ".pt.trace.json";
+}
+
+// Makes an empty file; std::errc::file_exists when the name is taken by anything.
+inline std::error_code create_exclusively(const std::string& path) {
+  errno = 0;
+  std::FILE* file = std::fopen(path.c_str(), "wx");
+  if (file == nullptr) return {errno != 0 ? errno : EIO, std::generic_category()};
+  std::fclose(file);
+  return {};
+}
+
+inline std::error_code make_hard_link(const std::string& from, const std::string& to) {
+  std::error_code ec;
+  std::filesystem::create_hard_link(from, to, ec);
+  return ec;
+}
+
+// Gives the finished file its name without ever replacing one: a hard link fails when the name is taken. Where there
+// are no hard links the name is taken with an empty file of our own first, which the rename then replaces.
+template <class Link>
+std::error_code publish_exclusively(const std::string& from, const std::string& to, const Link& link) {
+  std::error_code ec = link(from, to);
+  if (ec == std::errc::file_exists) return ec;
+  if (!ec) {
+    std::remove(from.c_str());
+    return ec;
+  }
+  ec = create_exclusively(to);
+  if (ec) return ec;
+  std::filesystem::rename(from, to, ec);
+  if (ec) std::remove(to.c_str());
+  return ec;
+}
+
+// Calls `attempt(time)` for the given time and the next ones until the answer is not "the name is taken".
+template <class Attempt>
+std::error_code first_free_time(std::int64_t& unix_time_ns, const Attempt& attempt) {
+  std::error_code ec;
+  for (int tries = 0; tries < 1000000; ++tries, ++unix_time_ns) {
+    ec = attempt(unix_time_ns);
+    if (ec != std::errc::file_exists) break;
+  }
+  return ec;
+}
+
+struct trace_file_writer {
+  std::string directory;
+  std::string worker;
+  std::int64_t unix_time_ns;
+
+  [[nodiscard]] std::string path(std::int64_t time) const { return in_directory(trace_file_name(worker, time)); }
+  // Not matched by the pattern under which viewers look for traces.
+  [[nodiscard]] std::string unfinished_path(std::int64_t time) const {
+    return in_directory('.' + trace_file_name(worker, time) + ".part");
+  }
+
+  template <class Write>
+  std::string run(const Write& write, std::error_code& ec) {
+    std::filesystem::create_directories(directory, ec);
+    if (ec) return fail(ec, "cannot create the directory '" + directory + "'");
+    std::string part;
+    ec = first_free_time(unix_time_ns,
+                         [&](std::int64_t time) { return create_exclusively(part = unfinished_path(time)); });
+    if (ec) return fail(ec, "cannot write into the directory '" + directory + "'");
+    write(part, ec);
+    if (!ec) {
+      ec = first_free_time(unix_time_ns,
+                           [&](std::int64_t time) { return publish_exclusively(part, path(time), make_hard_link); });
+      if (!ec) return path(unix_time_ns);
+      fail(ec, "cannot create a file in the directory '" + directory + "'");
+    }
+    std::remove(part.c_str());
+    return {};
+  }
+
+ private:
+  [[nodiscard]] std::string in_directory(const std::string& name) const {
+    return is_path_separator(directory.back()) ? directory + name : directory + '/' + name;
+  }
+  static std::string fail(std::error_code& ec, const std::string& text) {
+    ec = make_io_error(ec, "trace_handler: " + text);
+    return {};
+  }
+};
+
+inline std::int64_t system_unix_time_ns() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+}  // namespace detail
+
+inline void validate(const trace_handler_options& options, std::error_code& ec) {
+  ec.clear();
+  for (const char c : options.worker_name)
+    if (detail::is_path_separator(c) || detail::is_control(c)) {
+      ec = detail::make_error(errc::invalid_argument, "trace_handler: worker_name is '" + options.worker_name +
+                                                          "', must not hold '/', '\\' or control bytes; give the "
+                                                          "directory as the first argument");
+      return;
+    }
+}
+
+inline void validate(const trace_handler_options& options) {
+  std::error_code ec;
+  validate(options, ec);
+  detail::throw_if(ec, "trace_handler");
+}
+
+inline trace_handler::trace_handler(std::string directory, trace_handler_options options)
+    : directory_(std::move(directory)), options_(std::move(options)) {
+  std::error_code ec;
+  if (directory_.empty())
+    ec = detail::make_error(errc::invalid_argument,
+                            "trace_handler: directory is empty; use \".\" for the current one");
+  if (directory_.find('\0') != std::string::npos)
+    ec = detail::make_error(errc::invalid_argument, "trace_handler: directory holds a zero byte; leave it out");
+  detail::throw_if(ec, "trace_handler");
+  validate(options_);
+}
+
+inline std::string trace_handler::write(const trace& t, std::error_code& ec) const {
+  detail::trace_file_writer file{directory_,
+                                 options_.worker_name.empty() ? detail::default_worker_name(t) : options_.worker_name,
+                                 options_.unix_time_ns ? options_.unix_time_ns() : detail::system_unix_time_ns()};
+  return file.run([&](const std::string& path, std::error_code& failed) { options_.write(t, path, failed); }, ec);
+}
+
+inline std::string trace_handler::write(const trace& t) const {
+  std::error_code ec;
+  std::string path = write(t, ec);
+  detail::throw_if(ec, "trace_handler");
+  return path;
+}
+
+STEPPROF_END_NAMESPACE

@@ -1,0 +1,650 @@
+// The reading side of all logs: notes where a window ends in each of them, replays what lies before, and makes the
+// trace.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <stepprof/core/cold_paths.hpp>
+#include <stepprof/trace/input_text.hpp>
+#include <stepprof/trace/memory_match.hpp>
+#include <stepprof/trace/step_layout.hpp>
+#include <stepprof/trace/time_base.hpp>
+#include <stepprof/trace/trace_builder.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+namespace detail {
+
+// What the control side knows of a window.
+struct window_facts {
+  std::uint32_t flags = 0;          // record_flags
+  std::uint64_t session_ticks = 0;  // when the profile started
+  std::uint64_t open_ticks = 0;
+  std::vector<step_border> borders;  // one for each step that began in it, first the one open at its begin
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> pauses;
+  std::int64_t cycle = 0;
+  bool partial = false;  // the last step did not end
+};
+
+// Begins, counted exactly: every begin that passed the gate is in one of them.
+struct recording_totals {
+  std::uint64_t kept = 0;
+  std::uint64_t unfinished = 0;
+  std::uint64_t late = 0;       // in no window
+  std::uint64_t discarded = 0;  // in a warm-up window, thrown away
+  std::uint64_t dropped = 0;
+};
+
+// All of it under the control lock.
+class collector {
+ public:
+  // A place in every log: all that stands before belongs to the past.
+  struct cut {
+    struct place {
+      block_ref log = 0;
+      block_ref chunk = 0;
+      std::uint32_t bytes = 0;
+      bool dead = false;
+    };
+    std::vector<place> places;
+    std::uint64_t ticks = 0;
+  };
+
+  // Notes the published position of every log. The gate must have been changed before.
+  cut note() {
+    cut now;
+    for (block_ref ref = the_cold.logs.load(std::memory_order_acquire); ref != 0;) {
+      const log_block* const log = log_at(ref);
+      cut::place place;
+      place.log = ref;
+      // Acquire, and before the position: what a dead thread published is final.
+      place.dead = log->state.load(std::memory_order_acquire) == log_state::dead;
+      place.chunk = log->current.load(std::memory_order_acquire);
+      place.bytes = published_bytes(chunk_at(place.chunk));
+      now.places.push_back(place);
+      ref = log->next.load(std::memory_order_acquire);
+    }
+    std::reverse(now.places.begin(), now.places.end());  // oldest thread first
+    now.ticks = ticks_of(read_clock());
+    return now;
+  }
+
+  // Reads up to the cut and forgets it. Whether these begins were late or in a warm-up window is the caller's to say.
+  void discard(const cut& until, bool warmup) {
+    for (const cut::place& place : until.places) {
+      reader& r = reader_of(place.log);
+      r.replay.begin_window(r.thread);
+      read(r, place, true);
+      const thread_record record = r.replay.end_window(until.ticks);
+      (warmup ? totals_.discarded : totals_.late) += record.begins;
+      window_late_ += warmup ? 0 : record.begins;
+    }
+    retire(until);
+  }
+
+  // Makes the trace of a window that ends at the cut, and frees what was read. With `keep`, a snapshot: nothing is
+  // consumed and nothing changes.
+  trace collect(const cut& until, const window_facts& window, bool keep = false);
+
+  // Losses counted by the threads themselves, since the last call with `consume`.
+  [[nodiscard]] const recording_totals& totals() {
+    totals_.dropped = count_losses(false).dropped;
+    return totals_;
+  }
+  [[nodiscard]] time_base& clock() noexcept { return time_; }
+
+  // In a forked child: forgets everything, keeps the memory.
+  void reset_after_fork() {
+    for (block_ref ref = the_cold.logs.exchange(0, std::memory_order_relaxed); ref != 0;) {
+      log_block* const log = log_at(ref);
+      const auto known = readers_.find(ref);
+      const block_ref from = known == readers_.end() ? log->first : known->second.chunk;
+      ref = log->next.load(std::memory_order_relaxed);
+      give_back_log(log, from);
+    }
+    readers_.clear();
+    totals_ = {};
+    dead_losses_ = {};
+    reported_losses_ = {};
+  }
+
+ private:
+  struct reader {
+    block_ref chunk = 0;      // being read
+    std::uint32_t bytes = 0;  // of it, read so far
+    std::uint32_t thread = 0;
+    log_replay replay;
+  };
+  struct losses {
+    std::uint64_t dropped = 0;
+    std::uint64_t reentrant = 0;
+    std::uint64_t arguments = 0;
+    std::uint64_t memory = 0;
+    std::uint64_t names = 0;
+    std::uint64_t ends = 0;
+    void add(const log_counters& c) {
+      dropped += c.dropped_begins.load(std::memory_order_relaxed);
+      reentrant += c.reentrant.load(std::memory_order_relaxed);
+      arguments += c.dropped_arguments.load(std::memory_order_relaxed);
+      memory += c.dropped_memory.load(std::memory_order_relaxed);
+      names += c.overflow_names.load(std::memory_order_relaxed);
+      ends += c.lost_ends.load(std::memory_order_relaxed);
+    }
+  };
+
+  reader& reader_of(block_ref ref) {
+    const auto found = readers_.find(ref);
+    if (found != readers_.end()) return found->second;
+    const log_block* const log = log_at(ref);
+    reader& r = readers_[ref];
+    r.chunk = log->first;
+    r.bytes = sizeof(chunk_header);
+    r.thread = log->thread;
+    r.replay.set_inherited(log->inherited_bytes / 8);
+    r.replay.enter_chunk(*chunk_at(r.chunk));
+    return r;
+  }
+
+  // Replays from the reader's place to the cut's. Chunks that are read and left are freed when `consume`.
+  static void read(reader& r, const cut::place& until, bool consume) {
+    for (;;) {
+      chunk_header* const chunk = chunk_at(r.chunk);
+      // Acquire: a link says that `published` is final. So the link is looked at first.
+      const block_ref next = r.chunk == until.chunk ? 0 : chunk->next.load(std::memory_order_acquire);
+      const std::uint32_t end = next == 0 ? until.bytes : published_bytes(chunk);
+      if (end > r.bytes)
+        r.bytes +=
+            static_cast<std::uint32_t>(r.replay.replay(reinterpret_cast<const char*>(chunk) + r.bytes, end - r.bytes));
+      if (next == 0) return;
+      if (consume) {
+        chunk->state.store(static_cast<std::uint32_t>(chunk_state::free), std::memory_order_relaxed);
+        the_pool.give_back(r.chunk);
+      }
+      r.chunk = next;
+      r.bytes = sizeof(chunk_header);
+      r.replay.enter_chunk(*chunk_at(next));
+    }
+  }
+
+  // Frees the logs of threads that have ended and are read.
+  void retire(const cut& until) {
+    for (const cut::place& place : until.places) {
+      if (!place.dead) continue;
+      log_block* const log = log_at(place.log);
+      dead_losses_.add(log->counters);
+      unlink(log);
+      give_back_log(log, readers_.at(place.log).chunk);
+      readers_.erase(place.log);
+    }
+  }
+  // Only this side removes logs; threads only push at the head.
+  static void unlink(log_block* log) {
+    const block_ref rest = log->next.load(std::memory_order_relaxed);
+    block_ref head = log->self;
+    if (the_cold.logs.compare_exchange_strong(head, rest, std::memory_order_acq_rel, std::memory_order_acquire)) return;
+    for (block_ref ref = head; ref != 0;) {
+      log_block* const before = log_at(ref);
+      ref = before->next.load(std::memory_order_acquire);
+      if (ref != log->self) continue;
+      before->next.store(rest, std::memory_order_release);
+      return;
+    }
+  }
+
+  losses count_losses(bool consume) {
+    losses now = dead_losses_;
+    for (block_ref ref = the_cold.logs.load(std::memory_order_acquire); ref != 0;) {
+      const log_block* const log = log_at(ref);
+      now.add(log->counters);
+      ref = log->next.load(std::memory_order_acquire);
+    }
+    now.dropped += the_cold.dropped_begins.load(std::memory_order_relaxed);
+    now.reentrant += the_cold.reentrant.load(std::memory_order_relaxed);
+    losses result = now;
+    if (consume) {
+      result.dropped -= reported_losses_.dropped;
+      result.reentrant -= reported_losses_.reentrant;
+      result.arguments -= reported_losses_.arguments;
+      result.memory -= reported_losses_.memory;
+      result.names -= reported_losses_.names;
+      result.ends -= reported_losses_.ends;
+      reported_losses_ = now;
+    }
+    return result;
+  }
+
+  std::unordered_map<block_ref, reader> readers_;
+  recording_totals totals_;
+  losses dead_losses_;
+  losses reported_losses_;
+  std::uint64_t window_late_ = 0;
+  std::uint64_t reported_cold_ = 0;
+  time_base time_;
+};
+
+// --- making the trace -----------------------------------------------------------------------------------------------
+
+// The texts of the log's name ids, each looked up once.
+class name_resolver {
+ public:
+  explicit name_resolver(trace_builder& builder) : builder_(builder) {}
+  std::uint32_t operator()(std::uint32_t id) {
+    const auto [found, fresh] = known_.emplace(id, npos);
+    if (fresh) found->second = builder_.intern(text_of(id));
+    return found->second;
+  }
+
+ private:
+  static std::string_view text_of(std::uint32_t id) {
+    if (id == overflow_name) return "(names overflow)";
+    const name_table& table =
+        (id & runtime_name_bit) == 0 ? the_names.sites : the_names.runtime[(id & runtime_table_bit) != 0 ? 1 : 0];
+    const name_table::node* const node = table.find(id & place_mask);
+    return node == nullptr ? std::string_view("(unknown name)") : std::string_view(node->text(), node->size);
+  }
+  trace_builder& builder_;
+  std::unordered_map<std::uint32_t, std::uint32_t> known_;
+};
+
+// One window on its way to a trace.
+class window_assembly {
+ public:
+  struct thread_part {
+    thread_record record;
+    log_replay* replay;
+    std::uint64_t os_thread;
+    std::string name;
+  };
+
+  window_assembly(const window_facts& window, std::uint64_t end_ticks, tick_converter convert, const time_base& time)
+      : window_(window), end_ticks_(end_ticks), convert_(convert), name_(builder_) {
+    trace_info& info = builder_.info();
+    info.begin_ns = convert_(window_.open_ticks);
+    info.base_time_ns = time.oldest().wall_ns;
+    info.cycle = window_.cycle;
+    info.partial = window_.partial;
+    info.has_shapes = (window_.flags & flag_shapes) != 0;
+    info.has_memory = (window_.flags & flag_memory) != 0;
+    info.has_stacks = (window_.flags & flag_stacks) != 0;
+    info.clock = time_base::clock_name();
+  }
+  trace_builder& builder() noexcept { return builder_; }
+
+  void add_process();
+  void assemble(std::vector<thread_part>& threads);
+
+ private:
+  static constexpr std::uint32_t stray_flags = trace_event::out_of_order | trace_event::other_thread;
+
+  void settle_foreign_ends(std::vector<thread_part>& threads);
+  void find_steps(std::vector<thread_part>& threads);
+  void add_thread(thread_part& part);
+  void add_apart(const thread_part& part, const std::vector<trace_event>& apart);
+  void add_steps_apart();
+  // From a thread's own event indices to the trace's.
+  struct index_map {
+    std::uint32_t offset = 0;
+    std::vector<std::uint32_t> place;  // empty: all moved by `offset`
+    std::uint32_t operator()(std::uint32_t old) const {
+      return old == npos ? npos : place.empty() ? offset + old : place[old];
+    }
+  };
+  void add_facts(std::vector<thread_record::scope_fact> facts, const index_map& event_of);
+  void add_fact(const thread_record::scope_fact& fact, std::uint32_t event, std::vector<trace_argument>& arguments);
+  void add_inputs(std::uint32_t event, const std::string& bytes);
+  std::uint32_t add_converted(trace_event e, std::uint32_t parent_offset);
+
+  const window_facts& window_;
+  std::uint64_t end_ticks_;
+  tick_converter convert_;
+  trace_builder builder_;
+  name_resolver name_;
+  std::vector<step_span> spans_;
+  std::vector<step_span> spans_of_thread_;  // those of the thread being added ...
+  std::vector<std::size_t> span_index_;     // ... and where they stand in spans_
+  std::vector<std::uint32_t> span_event_;   // event of each span
+  std::vector<std::uint32_t> span_thread_;
+  std::vector<reported_memory> memory_;
+  struct input_ids {
+    std::uint32_t dims, strides, types, concrete;
+    bool truncated;
+  };
+  std::unordered_map<std::string, input_ids> inputs_;
+  std::uint64_t truncated_inputs_ = 0;
+};
+
+inline std::string host_name() {
+  char text[256];
+  system_host_name(text, sizeof text);
+  return text;
+}
+inline std::string program_name() {
+  char text[256];
+  system_program_name(text, sizeof text);
+  return text[0] != 0 ? text : "program";
+}
+
+inline void window_assembly::add_process() {
+  trace_process process;
+  process.os_pid = the_id_sources.process_id.load(std::memory_order_relaxed)();
+  process.pid = process.os_pid >= 1 && process.os_pid <= 0x7fffffff ? process.os_pid : 1;
+  char name[64];
+  the_registry.process_name.get(name);
+  process.name = name[0] != 0 ? std::string(name) : program_name();
+  process.host = host_name();
+  process.labels = "CPU";
+  builder_.add_process(std::move(process));
+}
+
+inline void window_assembly::settle_foreign_ends(std::vector<thread_part>& threads) {
+  for (const thread_part& ender : threads)
+    for (const thread_record::foreign_end& end : ender.record.foreign_ends) {
+      bool found = false;
+      for (thread_part& owner : threads)
+        if (owner.record.thread == end.thread && !found)
+          found = owner.replay->end_elsewhere(owner.record, end.id, end.ticks);
+      if (!found) ++builder_.losses().unmatched_ends;
+    }
+}
+
+inline void window_assembly::find_steps(std::vector<thread_part>& threads) {
+  std::vector<step_border> borders = window_.borders;
+  if (borders.empty()) return;
+  builder_.info().first_step = borders.front().number;
+  builder_.info().last_step = borders.back().number;
+  const std::uint32_t last_thread = borders.back().thread;
+  step_border end;
+  end.ticks = end_ticks_;
+  end.thread = last_thread;
+  std::vector<step_border> all = borders;
+  for (thread_part& part : threads) {
+    const std::vector<trace_event>& events = part.record.events;
+    const auto settled = [&](std::uint32_t scope) {
+      while (scope != npos && (events[scope].flags & stray_flags) != 0) scope = events[scope].parent;
+      return scope;
+    };
+    if (all.front().thread == part.record.thread && all.front().position == npos) all.front().position = 0;
+    for (const thread_record::step_mark& mark : part.record.steps) {
+      for (step_border& border : all)
+        if (border.number == mark.number && border.thread == part.record.thread)
+          border = {mark.number, border.thread, mark.ticks, mark.position, settled(mark.innermost)};
+      if (!window_.partial && mark.number == borders.back().number + 1 && part.record.thread == last_thread)
+        end = {mark.number, last_thread, mark.ticks, mark.position, settled(mark.innermost)};
+    }
+    if (part.record.thread == last_thread && end.position == npos) {
+      end.position = static_cast<std::uint32_t>(events.size());
+      std::uint32_t open = npos;
+      for (std::uint32_t i = static_cast<std::uint32_t>(events.size()); i-- > 0 && open == npos;)
+        if ((events[i].flags & trace_event::unfinished) != 0 && (events[i].flags & stray_flags) == 0) open = i;
+      end.innermost = open;
+    }
+  }
+  // The thread that steps may have recorded nothing at all: it has no log then, and the steps stand on async tracks.
+  all.push_back(end);
+  static const std::vector<trace_event> none;
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) {
+    const std::uint32_t thread = all[i].thread;
+    const auto part =
+        std::find_if(threads.begin(), threads.end(), [&](const thread_part& p) { return p.record.thread == thread; });
+    // The borders of one thread's run of steps.
+    std::size_t last = i + 1;
+    while (last + 1 < all.size() && all[last].thread == thread) ++last;
+    const step_layout layout(part == threads.end() ? none : part->record.events,
+                             std::vector<step_border>(all.begin() + static_cast<std::ptrdiff_t>(i),
+                                                      all.begin() + static_cast<std::ptrdiff_t>(last) + 1));
+    for (std::size_t k = i; k < last; ++k) {
+      spans_.push_back(layout.span(k - i));
+      spans_.back().complete = k + 2 < all.size() || !window_.partial;
+      spans_.back().nests = spans_.back().nests && part != threads.end();
+      span_thread_.push_back(thread);
+    }
+    i = last - 1;
+  }
+  span_event_.assign(spans_.size(), npos);
+}
+
+inline std::uint32_t window_assembly::add_converted(trace_event e, std::uint32_t parent_offset) {
+  const bool is_step = (e.flags & trace_event::step) != 0;
+  e.begin_ns = convert_(static_cast<std::uint64_t>(e.begin_ns));
+  e.end_ns = convert_(static_cast<std::uint64_t>(e.end_ns));
+  if (!is_step) {
+    e.name = name_(e.name);
+    ++((e.flags & trace_event::unfinished) != 0 ? builder_.losses().unfinished : builder_.losses().kept);
+  }
+  if (e.parent != npos) e.parent += parent_offset;
+  return builder_.add_event(e);
+}
+
+inline void window_assembly::add_thread(thread_part& part) {
+  thread_record& record = part.record;
+  trace_track track;
+  track.kind = track_kind::thread;
+  track.id = record.thread;
+  track.os_id = part.os_thread;
+  track.sort_index = record.thread;
+  track.name = part.name;
+  const std::uint32_t track_index = builder_.add_track(std::move(track));
+  span_index_.clear();
+  spans_of_thread_.clear();
+  for (std::size_t i = 0; i < spans_.size(); ++i)
+    if (span_thread_[i] == record.thread && spans_[i].nests) {
+      span_index_.push_back(i);
+      spans_of_thread_.push_back(spans_[i]);
+    }
+  event_order order = order_events(std::move(record.events), spans_of_thread_);
+  const std::uint32_t first = builder_.event_count();
+  for (std::size_t i = 0; i < spans_of_thread_.size(); ++i) {
+    order.nested[order.step_place[i]].name =
+        builder_.intern("ProfilerStep#" + std::to_string(spans_of_thread_[i].number));
+    span_event_[span_index_[i]] = first + order.step_place[i];
+  }
+  for (const trace_event& e : order.nested) add_converted(e, first);
+  const std::uint32_t first_apart = builder_.event_count();
+  add_apart(part, order.apart);
+  index_map event_of;
+  event_of.offset = first;
+  event_of.place = std::move(order.place);
+  for (std::uint32_t& place : event_of.place)
+    place = (place & event_order::apart_bit) != 0 ? first_apart + (place & ~event_order::apart_bit) : first + place;
+  add_facts(std::move(record.facts), event_of);
+  for (const thread_record::memory_report& m : record.memory)
+    memory_.push_back({m.ticks, m.address, m.bytes, event_of(m.event), track_index, m.is_free});
+  for (const thread_record::mark& m : record.marks) {
+    trace_mark mark;
+    mark.time_ns = convert_(m.ticks);
+    mark.name = name_(m.id);
+    mark.track = track_index;
+    mark.event = event_of(m.event);
+    mark.kind = m.is_counter ? trace_mark::type::counter : trace_mark::type::instant;
+    mark.value = m.value;
+    builder_.add_mark(mark);
+  }
+  builder_.losses().unmatched_ends += record.unmatched_ends;
+  builder_.losses().clamps += record.clamps;
+}
+
+inline void window_assembly::add_apart(const thread_part& part, const std::vector<trace_event>& apart) {
+  if (apart.empty()) return;
+  trace_track track;
+  track.kind = track_kind::async;
+  track.id = part.record.thread;
+  track.os_id = part.os_thread;
+  track.sort_index = part.record.thread;
+  track.name = part.name;
+  builder_.add_track(std::move(track));
+  for (const trace_event& e : apart) add_converted(e, 0);
+  builder_.add_note("scopes_apart", std::to_string(apart.size()) +
+                                        " scope(s) did not end in the order in which they began, or ended on another "
+                                        "thread; they are on an async track, with self time 0");
+}
+
+inline void window_assembly::add_steps_apart() {
+  bool any = false;
+  for (std::size_t i = 0; i < spans_.size(); ++i) {
+    if (span_event_[i] == npos) {
+      if (!any) {
+        trace_track track;
+        track.kind = track_kind::async;
+        track.id = spans_.empty() ? 1 : span_thread_[i] == 0 ? 1 : span_thread_[i];
+        track.name = "steps";
+        builder_.add_track(std::move(track));
+        any = true;
+      }
+      trace_event e;
+      e.begin_ns = static_cast<std::int64_t>(spans_[i].begin_ticks);
+      e.end_ns = static_cast<std::int64_t>(spans_[i].end_ticks);
+      e.set_kind(scope_kind::user_annotation);
+      e.flags = trace_event::step | (spans_[i].complete ? 0u : std::uint32_t{trace_event::unfinished});
+      e.name = builder_.intern("ProfilerStep#" + std::to_string(spans_[i].number));
+      span_event_[i] = add_converted(e, 0);
+    }
+    builder_.add_step({spans_[i].number, convert_(spans_[i].begin_ticks), convert_(spans_[i].end_ticks), span_event_[i],
+                       spans_[i].complete});
+  }
+  if (any)
+    builder_.add_note("steps_apart",
+                      "some steps do not nest with the scopes of the thread that called step(); they are on the async "
+                      "track \"steps\" and in no self time");
+}
+
+inline void window_assembly::add_inputs(std::uint32_t event, const std::string& bytes) {
+  const auto [found, fresh] = inputs_.emplace(bytes, input_ids{});
+  if (fresh) {
+    const input_texts texts(bytes);
+    found->second = {builder_.intern(texts.dims), builder_.intern(texts.strides), builder_.intern(texts.types),
+                     builder_.intern(texts.concrete), texts.truncated};
+  }
+  event_detail& detail = builder_.detail(event);
+  detail.input_dims = found->second.dims;
+  detail.input_strides = found->second.strides;
+  detail.input_types = found->second.types;
+  detail.concrete_inputs = found->second.concrete;
+  if (found->second.truncated) ++truncated_inputs_;
+}
+
+inline void window_assembly::add_fact(const thread_record::scope_fact& fact, std::uint32_t event,
+                                      std::vector<trace_argument>& arguments) {
+  switch (fact.what) {
+    case tag::sequence:
+      builder_.detail(event).sequence_number = static_cast<std::int64_t>(fact.bits);
+      break;
+    case tag::link:
+      if (static_cast<std::int64_t>(fact.bits) >= 0) {
+        builder_.detail(event).sequence_number = static_cast<std::int64_t>(fact.bits);
+        builder_.detail(event).forward_thread = static_cast<std::uint32_t>(fact.thread);
+      }
+      break;
+    case tag::inputs:
+      add_inputs(event, fact.text);
+      break;
+    default: {
+      trace_argument a;
+      a.key = name_(fact.key);
+      switch (fact.type) {
+        case argument_type::int64:
+          a.int64 = static_cast<std::int64_t>(fact.bits);
+          break;
+        case argument_type::uint64:
+          a.kind = trace_argument::type::uint64;
+          a.uint64 = fact.bits;
+          break;
+        case argument_type::real:
+          a.kind = trace_argument::type::real;
+          std::memcpy(&a.real, &fact.bits, 8);
+          break;
+        case argument_type::boolean:
+          a.kind = trace_argument::type::boolean;
+          a.boolean = fact.bits != 0;
+          break;
+        case argument_type::text:
+          a.kind = trace_argument::type::text;
+          a.text = builder_.intern(fact.text);
+          break;
+      }
+      arguments.push_back(a);
+      break;
+    }
+  }
+}
+
+inline void window_assembly::add_facts(std::vector<thread_record::scope_fact> facts, const index_map& event_of) {
+  // Arguments of one scope may come in several pieces, with other scopes' between them.
+  std::stable_sort(facts.begin(), facts.end(), [](const auto& a, const auto& b) { return a.event < b.event; });
+  std::vector<trace_argument> arguments;
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    const std::uint32_t event = event_of(facts[i].event);
+    add_fact(facts[i], event, arguments);
+    if (i + 1 < facts.size() && facts[i + 1].event == facts[i].event) continue;
+    if (!arguments.empty()) builder_.set_arguments(event, arguments);
+    arguments.clear();
+  }
+}
+
+inline void window_assembly::assemble(std::vector<thread_part>& threads) {
+  settle_foreign_ends(threads);
+  for (thread_part& part : threads) skip_strays(part.record.events);
+  find_steps(threads);
+  for (thread_part& part : threads) {
+    const thread_record& record = part.record;
+    const bool steps = std::find(span_thread_.begin(), span_thread_.end(), record.thread) != span_thread_.end();
+    if (steps || !record.events.empty() || !record.memory.empty() || !record.marks.empty()) add_thread(part);
+  }
+  add_steps_apart();
+  match_memory(builder_, memory_, convert_);
+  for (const auto& pause : window_.pauses) builder_.add_pause({convert_(pause.first), convert_(pause.second)});
+  builder_.info().end_ns = convert_(end_ticks_);
+  if (truncated_inputs_ != 0)
+    builder_.add_note("inputs_truncated", std::to_string(truncated_inputs_) +
+                                              " scope(s) had more inputs than fit into 2 KiB; the rest is left out");
+}
+
+inline trace collector::collect(const cut& until, const window_facts& window, bool keep) {
+  std::vector<window_assembly::thread_part> parts;
+  std::vector<std::unique_ptr<reader>> copies;
+  std::uint64_t end_ticks = until.ticks;
+  for (const cut::place& place : until.places) {
+    reader& original = reader_of(place.log);
+    if (keep) copies.push_back(std::make_unique<reader>(original));
+    reader& r = keep ? *copies.back() : original;
+    r.replay.begin_window(r.thread);
+    read(r, place, !keep);
+    const log_block* const log = log_at(place.log);
+    char name[64];
+    log->name.get(name);
+    parts.push_back({r.replay.end_window(until.ticks), &r.replay, log->os_thread, name});
+    end_ticks = (std::max)(end_ticks, parts.back().record.last_ticks);
+  }
+  window_assembly assembly(window, end_ticks, time_.converter(), time_);
+  assembly.add_process();
+  assembly.assemble(parts);
+  const losses lost = count_losses(!keep);
+  loss_counts& counts = assembly.builder().losses();
+  counts.dropped = lost.dropped;
+  counts.reentrant = lost.reentrant;
+  counts.dropped_arguments = lost.arguments;
+  counts.dropped_memory = lost.memory;
+  counts.overflow_names = lost.names;
+  counts.late = window_late_;
+  counts.cold_chunks = the_pool.cold_blocks() - reported_cold_;
+  assembly.builder().info().profiler_bytes = static_cast<std::uint64_t>(the_pool.taken_blocks()) * block_bytes;
+  if (!keep) {
+    totals_.kept += counts.kept;
+    totals_.unfinished += counts.unfinished;
+    window_late_ = 0;
+    reported_cold_ = the_pool.cold_blocks();
+    parts.clear();
+    retire(until);
+  }
+  return assembly.builder().finish();
+}
+
+}  // namespace detail
+
+STEPPROF_END_NAMESPACE

@@ -1,0 +1,330 @@
+// Replays the words of one thread's log into events: nesting comes from the order of the words, never from their times.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <stepprof/core/chunk.hpp>
+#include <stepprof/core/clock.hpp>
+#include <stepprof/core/word.hpp>
+#include <stepprof/trace/trace.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+namespace detail {
+
+// What one thread did in one window, in the order of its log. Times are ticks; names are ids of the log; indices are
+// into `events`. A trace_event's times hold ticks until the collector converts them.
+struct thread_record {
+  struct scope_fact {  // of one event; few events have any
+    std::uint32_t event = npos;
+    tag what = tag::none;
+    std::uint32_t key = 0;  // of an argument
+    argument_type type = argument_type::int64;
+    std::uint64_t bits = 0;    // sequence number, argument value
+    std::uint64_t thread = 0;  // of a link
+    std::string text;          // argument text, encoded inputs
+  };
+  struct memory_report {
+    std::uint64_t ticks;
+    std::uint64_t address;
+    std::uint64_t bytes;
+    std::uint32_t event;
+    bool is_free;
+  };
+  struct mark {
+    std::uint64_t ticks;
+    std::uint32_t id;
+    std::uint32_t event;
+    bool is_counter;
+    double value;
+  };
+  struct step_mark {
+    std::uint64_t ticks;
+    std::int64_t number;
+    std::uint32_t position;   // events begun before it
+    std::uint32_t innermost;  // open at it
+  };
+  struct foreign_end {  // ends a scope of another thread
+    std::uint64_t ticks;
+    std::uint32_t id;
+    std::uint32_t thread;
+  };
+
+  std::uint32_t thread = 0;
+  std::vector<trace_event> events;
+  std::vector<scope_fact> facts;
+  std::vector<memory_report> memory;
+  std::vector<mark> marks;
+  std::vector<step_mark> steps;
+  std::vector<foreign_end> foreign_ends;
+  std::uint64_t begins = 0;
+  std::uint64_t unmatched_ends = 0;
+  std::uint64_t clamps = 0;
+  std::uint64_t truncated_inputs = 0;
+  std::uint64_t last_ticks = 0;
+};
+
+// The state of a log between two windows: its clock, and the scopes that are open. Copyable: a snapshot replays on a
+// copy.
+class log_replay {
+ public:
+  // Starts a new window: events of scopes that are open now belong to earlier ones.
+  void begin_window(std::uint32_t thread) {
+    out_ = thread_record();
+    out_.thread = thread;
+    for (open_scope& scope : open_) scope.event = npos;
+    for (open_scope& scope : strays_) scope.event = npos;
+  }
+
+  // At the first word of a chunk.
+  void enter_chunk(const chunk_header& chunk) noexcept {
+    high_ = chunk.base_high;
+    if (!any_) last_ = (static_cast<std::uint64_t>(chunk.base_high) << 32) | chunk.base_low;
+    any_ = true;
+  }
+  // How many ends without a begin may come: scopes that a forked child's thread brought along.
+  void set_inherited(std::uint32_t ends) noexcept { inherited_ = ends; }
+
+  // Whole records. Stops at the first that makes no sense and returns how many bytes were used.
+  std::size_t replay(const char* data, std::size_t bytes) {
+    std::size_t at = 0;
+    while (bytes - at >= 8) {
+      word w;
+      std::memcpy(&w, data + at, 8);
+      const std::uint32_t size = record_size(w);
+      if (size == 0 || size > bytes - at) break;
+      apply(w, data + at + 8);
+      at += size;
+    }
+    return at;
+  }
+
+  // Cuts the scopes that are still open. `ticks` is the end of the window.
+  thread_record end_window(std::uint64_t ticks) {
+    for (const std::vector<open_scope>* list : {&open_, &strays_})
+      for (const open_scope& scope : *list)
+        if (scope.event != npos) {
+          trace_event& e = out_.events[scope.event];
+          e.end_ns = static_cast<std::int64_t>((std::max)({ticks, static_cast<std::uint64_t>(e.begin_ns), last_}));
+          e.flags = e.flags | trace_event::unfinished;
+        }
+    out_.last_ticks = last_;
+    return std::move(out_);
+  }
+
+  // A scope of this thread was ended on another one. False when none with this name is open.
+  bool end_elsewhere(thread_record& mine, std::uint32_t id, std::uint64_t ticks) {
+    for (auto it = open_.rbegin(); it != open_.rend(); ++it)
+      if (it->id == id && it->serial == 0) {
+        if (it->event != npos) {
+          trace_event& e = mine.events[it->event];
+          e.end_ns = (std::max)(static_cast<std::int64_t>(ticks), e.begin_ns);
+          e.flags = (e.flags & ~std::uint32_t{trace_event::unfinished} & 0xffu) | trace_event::other_thread;
+        }
+        open_.erase(std::next(it).base());
+        return true;
+      }
+    return false;
+  }
+  [[nodiscard]] bool has_open() const noexcept { return !open_.empty() || !strays_.empty(); }
+
+ private:
+  struct open_scope {
+    std::uint32_t id;
+    std::uint32_t event;   // npos: begun in an earlier window
+    std::uint64_t serial;  // 0: an RAII scope
+  };
+  // Scopes that outlived their enclosing one, by a manual end, a scope on the heap or a longjmp. The last few are kept
+  // so that their own end is still found.
+  static constexpr std::size_t max_strays = 4096;
+
+  std::uint64_t time_of(word w) { return clamp((static_cast<std::uint64_t>(high_) << 32) | w.low); }
+  std::uint64_t clamp(std::uint64_t ticks) {
+    if (ticks < last_) {
+      ++out_.clamps;
+      return last_;
+    }
+    return last_ = ticks;
+  }
+  // Scopes of earlier windows lie below all of this one's.
+  [[nodiscard]] std::uint32_t innermost() const noexcept { return open_.empty() ? npos : open_.back().event; }
+
+  static std::uint64_t number_at(const char* payload) noexcept {
+    std::uint64_t value;
+    std::memcpy(&value, payload, 8);
+    return value;
+  }
+
+  void apply(word w, const char* payload) {
+    switch (tag_of(w)) {
+      case tag::begin_op:
+      case tag::begin_user:
+      case tag::begin_backward:
+        begin(w, static_cast<std::uint32_t>(tag_of(w)) - static_cast<std::uint32_t>(tag::begin_op), 0);
+        break;
+      case tag::begin_manual_op:
+      case tag::begin_manual_user:
+      case tag::begin_manual_backward:
+        begin(w, static_cast<std::uint32_t>(tag_of(w)) - static_cast<std::uint32_t>(tag::begin_manual_op),
+              number_at(payload));
+        break;
+      case tag::end:
+        end(id_of(w), 0, time_of(w));
+        break;
+      case tag::end_untimed:
+        ++out_.clamps;
+        end(id_of(w), 0, last_);
+        break;
+      case tag::end_manual:
+        end(id_of(w), number_at(payload), time_of(w));
+        break;
+      case tag::epoch:
+        high_ = static_cast<std::uint32_t>(number_at(payload) >> 32);
+        break;
+      case tag::foreign_end:
+        out_.foreign_ends.push_back({time_of(w), id_of(w), static_cast<std::uint32_t>(number_at(payload))});
+        break;
+      case tag::alloc:
+        out_.memory.push_back({time_of(w), number_at(payload), number_at(payload + 8), innermost(), false});
+        break;
+      case tag::free:
+        out_.memory.push_back({time_of(w), number_at(payload), 0, innermost(), true});
+        break;
+      case tag::step:
+        out_.steps.push_back({time_of(w), static_cast<std::int64_t>(number_at(payload)),
+                              static_cast<std::uint32_t>(out_.events.size()), innermost()});
+        break;
+      case tag::instant:
+        out_.marks.push_back({time_of(w), id_of(w), innermost(), false, 0});
+        break;
+      case tag::counter: {
+        double value;
+        std::memcpy(&value, payload, 8);
+        out_.marks.push_back({time_of(w), id_of(w), innermost(), true, value});
+        break;
+      }
+      case tag::sequence:
+      case tag::link:
+      case tag::argument:
+      case tag::inputs:
+        add_fact(w, payload);
+        break;
+      case tag::none:
+        break;
+    }
+  }
+
+  void begin(word w, std::uint32_t kind, std::uint64_t serial) {
+    trace_event e;
+    e.begin_ns = e.end_ns = static_cast<std::int64_t>(time_of(w));
+    e.name = id_of(w);
+    e.parent = innermost();
+    e.set_kind(static_cast<scope_kind>(kind));
+    open_.push_back({id_of(w), static_cast<std::uint32_t>(out_.events.size()), serial});
+    out_.events.push_back(e);
+    ++out_.begins;
+  }
+
+  static bool is(const open_scope& scope, std::uint32_t id, std::uint64_t serial) noexcept {
+    return scope.serial == serial && (serial != 0 || scope.id == id);
+  }
+  void close(const open_scope& scope, std::uint64_t ticks) {
+    if (scope.event != npos) out_.events[scope.event].end_ns = static_cast<std::int64_t>(ticks);
+  }
+
+  // Closes the innermost open scope with this id. Those above it outlive the scope that they began in: they do not
+  // nest.
+  void end(std::uint32_t id, std::uint64_t serial, std::uint64_t ticks) {
+    if (!open_.empty() && is(open_.back(), id, serial)) {
+      close(open_.back(), ticks);
+      open_.pop_back();
+      return;
+    }
+    for (std::size_t i = open_.size(); i-- > 0;) {
+      if (!is(open_[i], id, serial)) continue;
+      for (std::size_t k = i + 1; k < open_.size(); ++k) make_stray(open_[k]);
+      close(open_[i], ticks);
+      open_.resize(i);
+      return;
+    }
+    for (std::size_t i = strays_.size(); i-- > 0;) {
+      if (!is(strays_[i], id, serial)) continue;
+      close(strays_[i], ticks);
+      strays_.erase(strays_.begin() + static_cast<std::ptrdiff_t>(i));
+      return;
+    }
+    if (inherited_ > 0)
+      --inherited_;
+    else
+      ++out_.unmatched_ends;
+  }
+  void make_stray(const open_scope& scope) {
+    if (scope.event != npos) {
+      trace_event& e = out_.events[scope.event];
+      e.flags = e.flags | trace_event::out_of_order;
+    }
+    if (strays_.size() == max_strays) {  // the oldest will not end any more: cut here, and say so
+      if (strays_.front().event != npos) {
+        trace_event& e = out_.events[strays_.front().event];
+        e.end_ns = static_cast<std::int64_t>(last_);
+        e.flags = e.flags | trace_event::unfinished;
+      }
+      strays_.erase(strays_.begin());
+    }
+    strays_.push_back(scope);
+  }
+
+  void add_fact(word w, const char* payload) {
+    thread_record::scope_fact fact;
+    fact.what = tag_of(w);
+    fact.event = innermost();
+    if (fact.what == tag::argument) {
+      if (w.low < 16 || !read_argument(fact, w, payload)) return;
+    } else if (fact.what == tag::inputs) {
+      fact.text.assign(payload, w.low);
+    } else {
+      if (w.low < (fact.what == tag::link ? 16u : 8u)) return;
+      fact.bits = number_at(payload);
+      if (fact.what == tag::link) {
+        fact.thread = fact.bits;
+        fact.bits = number_at(payload + 8);
+      }
+    }
+    if (fact.event != npos) out_.facts.push_back(std::move(fact));
+  }
+  bool read_argument(thread_record::scope_fact& fact, word w, const char* payload) {
+    std::uint32_t head[2];
+    std::memcpy(head, payload, 8);
+    fact.key = id_of(w);
+    fact.type = static_cast<argument_type>(head[1]);
+    fact.bits = number_at(payload + 8);
+    if (fact.type == argument_type::text) {
+      if (fact.bits > w.low - 16u) return false;
+      fact.text.assign(payload + 16, static_cast<std::size_t>(fact.bits));
+    }
+    if (head[0] == 0) return true;
+    for (std::size_t i = open_.size(); i-- > 0;)
+      if (open_[i].id == head[0]) {
+        fact.event = open_[i].event;
+        return true;
+      }
+    return false;
+  }
+
+  thread_record out_;
+  std::vector<open_scope> open_;
+  std::vector<open_scope> strays_;
+  std::uint64_t last_ = 0;
+  std::uint32_t high_ = 0;
+  std::uint32_t inherited_ = 0;
+  bool any_ = false;
+};
+
+}  // namespace detail
+
+STEPPROF_END_NAMESPACE

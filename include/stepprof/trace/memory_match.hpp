@@ -1,0 +1,124 @@
+// Which frees belong to which allocations: by address, in order of time, over all threads of one window.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include <stepprof/trace/time_base.hpp>
+#include <stepprof/trace/trace_builder.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+namespace detail {
+
+// A report of some thread, with the event it is booked to.
+struct reported_memory {
+  std::uint64_t ticks;
+  std::uint64_t address;
+  std::uint64_t bytes;  // of an allocation
+  std::uint32_t event;
+  std::uint32_t track;
+  bool is_free;
+};
+
+// Adds the reports to the builder. A free counts only when its allocation was recorded in the same window; others are
+// counted by the scope that made them. An allocation at a live address means that a free was lost: the block that was
+// there is taken out of the live bytes and counted.
+class memory_matcher {
+ public:
+  memory_matcher(trace_builder& builder, tick_converter convert) : builder_(builder), convert_(convert) {}
+
+  void add(std::vector<reported_memory>& reports) {
+    // Stable: reports of one thread stay in their order. Of one moment, frees of live blocks come before the allocation
+    // that reuses the address, and a free whose allocation has the same stamp comes after it.
+    std::stable_sort(reports.begin(), reports.end(),
+                     [](const reported_memory& a, const reported_memory& b) { return a.ticks < b.ticks; });
+    for (std::size_t i = 0; i < reports.size();) {
+      std::size_t end = i + 1;
+      while (end < reports.size() && reports[end].ticks == reports[i].ticks) ++end;
+      if (end == i + 1)
+        add_one(reports[i]);
+      else
+        add_moment(reports, i, end);
+      i = end;
+    }
+    finish();
+  }
+
+ private:
+  struct block {
+    std::uint64_t bytes;
+    std::uint32_t allocation;
+  };
+
+  void add_moment(const std::vector<reported_memory>& reports, std::size_t from, std::size_t to) {
+    std::vector<const reported_memory*> waiting;
+    for (std::size_t i = from; i < to; ++i) {
+      if (reports[i].is_free && live_.find(reports[i].address) == live_.end())
+        waiting.push_back(&reports[i]);
+      else
+        add_one(reports[i]);
+    }
+    for (const reported_memory* report : waiting) add_one(*report);
+  }
+  void add_one(const reported_memory& report) { report.is_free ? add_free(report) : add_allocation(report); }
+
+  memory_event event_for(const reported_memory& report, std::int64_t bytes) {
+    total_ += bytes;
+    memory_event m;
+    m.time_ns = convert_(report.ticks);
+    m.address = report.address;
+    m.bytes = bytes;
+    m.total_allocated = total_;
+    m.event = report.event;
+    m.track = report.track;
+    return m;
+  }
+  void add_allocation(const reported_memory& report) {
+    const auto found = live_.find(report.address);
+    if (found != live_.end()) {
+      ++builder_.losses().lost_frees;
+      total_ -= static_cast<std::int64_t>(found->second.bytes);
+      live_.erase(found);
+    }
+    const std::uint32_t index = builder_.add_memory(event_for(report, static_cast<std::int64_t>(report.bytes)));
+    live_.emplace(report.address, block{report.bytes, index});
+  }
+  void add_free(const reported_memory& report) {
+    const auto found = live_.find(report.address);
+    if (found == live_.end()) {
+      ++unmatched_[report.event];
+      return;
+    }
+    memory_event m = event_for(report, -static_cast<std::int64_t>(found->second.bytes));
+    m.allocation = found->second.allocation;
+    builder_.add_memory(m);
+    live_.erase(found);
+  }
+  void finish() {
+    std::vector<unmatched_free> all;
+    for (const auto& [event, count] : unmatched_) all.push_back({event, count});
+    std::sort(all.begin(), all.end(),
+              [](const unmatched_free& a, const unmatched_free& b) { return a.event < b.event; });
+    for (const unmatched_free& free : all) {
+      builder_.add_unmatched_free(free);
+      builder_.losses().unmatched_frees += free.count;
+    }
+  }
+
+  trace_builder& builder_;
+  tick_converter convert_;
+  std::unordered_map<std::uint64_t, block> live_;
+  std::unordered_map<std::uint32_t, std::uint32_t> unmatched_;
+  std::int64_t total_ = 0;
+};
+
+inline void match_memory(trace_builder& builder, std::vector<reported_memory>& reports, tick_converter convert) {
+  memory_matcher(builder, convert).add(reports);
+}
+
+}  // namespace detail
+
+STEPPROF_END_NAMESPACE

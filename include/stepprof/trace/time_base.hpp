@@ -1,0 +1,101 @@
+// From ticks to nanoseconds: anchors, the measured rate, one origin for all traces of a process.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include <stepprof/core/cold_paths.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+namespace detail {
+
+// The same moment on three clocks.
+struct clock_anchor {
+  std::uint64_t ticks = 0;
+  std::int64_t steady_ns = 0;
+  std::int64_t wall_ns = 0;
+};
+
+// Best of five bracketed readings: a preemption between the clocks spoils at most four of them.
+inline clock_anchor take_anchor() noexcept {
+  clock_anchor best;
+  std::uint64_t best_width = UINT64_MAX;
+  for (int i = 0; i < 5; ++i) {
+    const std::uint64_t before = ticks_of(read_clock());
+    const std::int64_t steady = steady_ns();
+    const std::int64_t wall = wall_ns();
+    const std::uint64_t after = ticks_of(read_clock());
+    if (after - before >= best_width) continue;
+    best_width = after - before;
+    best = {before + best_width / 2, steady, wall};
+  }
+  return best;
+}
+
+// A monotone map from ticks to ns since the origin: a multiplication in 32.32 fixed point, split so that no 128-bit
+// integer is needed.
+class tick_converter {
+ public:
+  tick_converter() = default;
+  tick_converter(std::uint64_t origin, double ns_per_tick) noexcept : origin_(origin) {
+    shift_ = 32;
+    double scaled = ns_per_tick * 4294967296.0;
+    while (scaled >= 4294967296.0 && shift_ > 0) {
+      scaled /= 2;
+      --shift_;
+    }
+    factor_ = static_cast<std::uint64_t>(scaled);
+  }
+  [[nodiscard]] std::int64_t operator()(std::uint64_t ticks) const noexcept {
+    if (ticks <= origin_) return 0;
+    const std::uint64_t d = ticks - origin_;
+    const std::uint64_t high = (d >> 32) * factor_;
+    return static_cast<std::int64_t>((high << (32 - shift_)) + (((d & 0xffffffffu) * factor_) >> shift_));
+  }
+
+ private:
+  std::uint64_t origin_ = 0;
+  std::uint64_t factor_ = 1u << 31;
+  unsigned shift_ = 31;
+};
+
+// The process's clocks: the oldest anchor is taken when the first profile starts.
+class time_base {
+ public:
+  void begin() noexcept {
+    if (begun_) return;
+    begun_ = true;
+    the_cold.slow_clock.store(!product_clock::usable(), std::memory_order_relaxed);
+    oldest_ = take_anchor();
+  }
+  [[nodiscard]] static bool counts_ns() noexcept {
+    return product_clock::counts_ns || the_cold.slow_clock.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] static const char* clock_name() noexcept {
+    return the_cold.slow_clock.load(std::memory_order_relaxed) ? monotonic_clock::name : product_clock::name;
+  }
+  [[nodiscard]] const clock_anchor& oldest() const noexcept { return oldest_; }
+
+  // The rate since the oldest anchor. Anchors closer than 10 ms would not give it to a few millionths, so the first
+  // trace of a process may wait for that long, once.
+  [[nodiscard]] tick_converter converter() const {
+    if (counts_ns()) return {oldest_.ticks, 1.0};
+    clock_anchor newest = take_anchor();
+    while (newest.steady_ns - oldest_.steady_ns < 10000000) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      newest = take_anchor();
+    }
+    return {oldest_.ticks, static_cast<double>(newest.steady_ns - oldest_.steady_ns) /
+                               static_cast<double>(newest.ticks - oldest_.ticks)};
+  }
+
+ private:
+  bool begun_ = false;
+  clock_anchor oldest_;
+};
+
+}  // namespace detail
+
+STEPPROF_END_NAMESPACE

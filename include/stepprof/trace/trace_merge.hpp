@@ -1,0 +1,372 @@
+// Several cycles of one process as one trace.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <stepprof/config.hpp>
+#include <stepprof/trace/error.hpp>
+#include <stepprof/trace/trace.hpp>
+#include <stepprof/trace/trace_builder.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+/// One trace that holds the given ones, in order of the time at which they begin.
+///
+/// They must count their times from one origin and not overlap, as the cycles of one process do. Processes with the
+/// same pid become one, so do its thread tracks with the same id, and its other tracks with the same kind, id and name;
+/// of two names the later one wins. The events of a track stand in order of time, a cycle's after those of the cycle
+/// before, so the place of an event (its "Ev Idx") is not the one that it had. Counts of losses are added; notes that
+/// say the same appear once; of metadata with equal keys the later one wins; `trace_info` spans all, and its trace_id
+/// is the first one's. The live bytes in `memory_event::total_allocated` begin again with each cycle.
+///
+/// errc::bad_trace when two of them overlap on a thread; the result is an empty trace then. None gives an empty trace.
+[[nodiscard]] trace merge(const std::vector<trace>& traces, std::error_code& ec);
+/// The same, throwing stepprof::error.
+[[nodiscard]] trace merge(const std::vector<trace>& traces);
+
+/// About how much memory a trace holds, in bytes.
+[[nodiscard]] std::uint64_t memory_bytes(const trace& t);
+
+// --------------------------------------------------------------------------------------------------------------------
+namespace detail {
+
+// Where things of one input trace went in the result.
+struct merge_input {
+  const trace* from = nullptr;
+  std::vector<std::uint32_t> texts;  // npos: not yet interned
+  std::vector<std::uint32_t> processes;
+  std::vector<std::uint32_t> tracks;
+  std::vector<std::uint32_t> events;
+  std::vector<std::uint32_t> memory;
+};
+
+class trace_merger {
+ public:
+  explicit trace_merger(const std::vector<trace>& traces);
+  trace run(std::error_code& ec);
+
+ private:
+  // A track of the result, with the tracks that flow into it as pairs of input and index there.
+  struct joined_track {
+    trace_track description;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> parts;
+  };
+
+  void join_processes();
+  void join_tracks();
+  std::uint32_t joined(const trace_track& wanted);
+  void add_events();
+  void add_event(merge_input& input, std::uint32_t index);
+  void add_detail(merge_input& input, std::uint32_t to, const event_detail& from);
+  void add_links();
+  void add_memory();
+  void add_unmatched_frees();
+  void add_marks();
+  void add_steps_and_pauses();
+  void add_losses();
+  void add_notes();
+  void add_metadata();
+  void add_info();
+
+  std::uint32_t text(merge_input& input, std::uint32_t index);
+  static std::uint32_t moved(const std::vector<std::uint32_t>& map, std::uint32_t index) {
+    return index < map.size() ? map[index] : npos;
+  }
+
+  std::vector<merge_input> inputs_;
+  std::vector<trace_process> processes_;
+  std::vector<joined_track> tracks_;
+  std::map<std::tuple<std::uint32_t, track_kind, std::uint32_t, std::string>, std::uint32_t> track_of_;
+  trace_builder builder_;
+};
+
+inline trace_merger::trace_merger(const std::vector<trace>& traces) {
+  for (const trace& t : traces) {
+    merge_input input;
+    input.from = &t;
+    input.texts.assign(t.text_count(), npos);
+    input.events.assign(t.events().size(), npos);
+    inputs_.push_back(std::move(input));
+  }
+  std::stable_sort(inputs_.begin(), inputs_.end(), [](const merge_input& a, const merge_input& b) {
+    return a.from->info().begin_ns < b.from->info().begin_ns;
+  });
+}
+
+inline trace trace_merger::run(std::error_code& ec) {
+  ec.clear();
+  if (inputs_.empty()) return trace();
+  join_processes();
+  join_tracks();
+  add_events();
+  add_links();
+  add_memory();
+  add_unmatched_frees();
+  add_marks();
+  add_steps_and_pauses();
+  add_losses();
+  add_notes();
+  add_metadata();
+  add_info();
+  return builder_.finish(ec);
+}
+
+inline std::uint32_t trace_merger::text(merge_input& input, std::uint32_t index) {
+  if (index >= input.texts.size()) return npos;
+  std::uint32_t& known = input.texts[index];
+  if (known == npos) known = builder_.intern(input.from->text(index));
+  return known;
+}
+
+inline void trace_merger::join_processes() {
+  for (merge_input& input : inputs_)
+    for (const trace_process& process : input.from->processes()) {
+      const auto same = std::find_if(processes_.begin(), processes_.end(),
+                                     [&](const trace_process& p) { return p.pid == process.pid; });
+      input.processes.push_back(static_cast<std::uint32_t>(same - processes_.begin()));
+      if (same == processes_.end()) {
+        processes_.push_back(process);
+        continue;
+      }
+      trace_process later = process;  // what the later cycle knows, and else what was known before
+      if (later.name.empty()) later.name = same->name;
+      if (later.host.empty()) later.host = same->host;
+      if (later.labels.empty()) later.labels = same->labels;
+      if (later.rank < 0) later.rank = same->rank;
+      if (later.os_pid == 0) later.os_pid = same->os_pid;
+      *same = std::move(later);
+    }
+  for (trace_process& process : processes_) builder_.add_process(std::move(process));
+}
+
+inline std::uint32_t trace_merger::joined(const trace_track& wanted) {
+  const std::string name = wanted.kind == track_kind::thread ? std::string() : wanted.name;
+  const auto next = static_cast<std::uint32_t>(tracks_.size());
+  const auto [at, is_new] = track_of_.try_emplace({wanted.process, wanted.kind, wanted.id, name}, next);
+  if (is_new) tracks_.push_back({wanted, {}});
+  return at->second;
+}
+
+inline void trace_merger::join_tracks() {
+  for (std::uint32_t i = 0; i < inputs_.size(); ++i) {
+    const std::vector<trace_track>& tracks = inputs_[i].from->tracks();
+    for (std::uint32_t k = 0; k < tracks.size(); ++k) {
+      trace_track wanted = tracks[k];
+      wanted.process = moved(inputs_[i].processes, wanted.process);
+      const std::uint32_t to = joined(wanted);
+      joined_track& known = tracks_[to];
+      known.parts.emplace_back(i, k);
+      inputs_[i].tracks.push_back(to);
+      if (wanted.name.empty()) wanted.name = known.description.name;
+      if (wanted.os_id == 0) wanted.os_id = known.description.os_id;
+      known.description = std::move(wanted);
+    }
+  }
+}
+
+inline void trace_merger::add_events() {
+  for (const joined_track& joined : tracks_) {
+    builder_.add_track(joined.description);
+    for (const auto& [input, index] : joined.parts) {
+      const trace_track& part = inputs_[input].from->tracks()[index];
+      for (std::uint32_t e = part.first_event; e < part.first_event + part.event_count; ++e)
+        add_event(inputs_[input], e);
+    }
+  }
+}
+
+inline void trace_merger::add_event(merge_input& input, std::uint32_t index) {
+  const trace_event& from = input.from->events()[index];
+  trace_event event = from;
+  event.name = text(input, from.name);
+  event.parent = moved(input.events, from.parent);  // preorder: the parent has been moved already
+  event.detail = npos;
+  const std::uint32_t to = builder_.add_event(event);
+  input.events[index] = to;
+  if (from.detail != npos) add_detail(input, to, input.from->detail(from));
+}
+
+inline void trace_merger::add_detail(merge_input& input, std::uint32_t to, const event_detail& from) {
+  event_detail detail = from;
+  for (std::uint32_t* field : {&detail.input_dims, &detail.input_strides, &detail.input_types, &detail.concrete_inputs,
+                               &detail.source_file, &detail.stack})
+    *field = text(input, *field);
+  detail.first_arg = detail.arg_count = 0;
+  builder_.detail(to) = detail;
+  if (from.arg_count == 0) return;
+  std::vector<trace_argument> arguments;
+  for (std::uint32_t i = from.first_arg; i < from.first_arg + from.arg_count; ++i) {
+    trace_argument argument = input.from->arguments()[i];
+    argument.key = text(input, argument.key);
+    if (argument.kind == trace_argument::type::text || argument.kind == trace_argument::type::json)
+      argument.text = text(input, argument.text);
+    arguments.push_back(argument);
+  }
+  builder_.set_arguments(to, arguments);
+}
+
+inline void trace_merger::add_links() {
+  bool complete = true;
+  for (const merge_input& input : inputs_) {
+    complete = complete && input.from->links_are_complete();
+    for (const trace_link& link : input.from->links())
+      builder_.add_link({moved(input.events, link.from), moved(input.events, link.to), link.kind});
+  }
+  builder_.set_links_are_complete(complete);
+}
+
+// In order of time over all inputs; a free then names the new place of its allocation, which lies before it.
+inline void trace_merger::add_memory() {
+  struct item {
+    merge_input* input;
+    std::uint32_t index;
+  };
+  std::vector<item> items;
+  for (merge_input& input : inputs_) {
+    input.memory.assign(input.from->memory().size(), npos);
+    for (std::uint32_t i = 0; i < input.memory.size(); ++i) items.push_back({&input, i});
+  }
+  std::stable_sort(items.begin(), items.end(), [](const item& a, const item& b) {
+    return a.input->from->memory()[a.index].time_ns < b.input->from->memory()[b.index].time_ns;
+  });
+  for (const item& i : items) {
+    memory_event m = i.input->from->memory()[i.index];
+    m.event = moved(i.input->events, m.event);
+    m.track = moved(i.input->tracks, m.track);
+    m.pool = text(*i.input, m.pool);
+    m.allocation = moved(i.input->memory, m.allocation);
+    i.input->memory[i.index] = builder_.add_memory(m);
+  }
+}
+
+inline void trace_merger::add_unmatched_frees() {
+  unmatched_free outside;
+  for (const merge_input& input : inputs_)
+    for (unmatched_free free : input.from->unmatched_frees()) {
+      free.event = moved(input.events, free.event);
+      if (free.event == npos) outside.count += free.count;
+      if (free.event != npos) builder_.add_unmatched_free(free);
+    }
+  if (outside.count != 0) builder_.add_unmatched_free(outside);
+}
+
+inline void trace_merger::add_marks() {
+  std::vector<trace_mark> marks;
+  for (merge_input& input : inputs_)
+    for (trace_mark mark : input.from->marks()) {
+      mark.name = text(input, mark.name);
+      mark.event = moved(input.events, mark.event);
+      mark.track = moved(input.tracks, mark.track);
+      marks.push_back(mark);
+    }
+  std::stable_sort(marks.begin(), marks.end(),
+                   [](const trace_mark& a, const trace_mark& b) { return a.time_ns < b.time_ns; });
+  for (const trace_mark& mark : marks) builder_.add_mark(mark);
+}
+
+inline void trace_merger::add_steps_and_pauses() {
+  for (const merge_input& input : inputs_) {
+    for (trace_step step : input.from->steps()) {
+      step.event = moved(input.events, step.event);
+      builder_.add_step(step);
+    }
+    for (const paused_interval& pause : input.from->pauses()) builder_.add_pause(pause);
+  }
+}
+
+inline void trace_merger::add_losses() {
+  static constexpr std::uint64_t loss_counts::*const fields[] = {
+      &loss_counts::kept,           &loss_counts::unfinished,
+      &loss_counts::late,           &loss_counts::dropped,
+      &loss_counts::reentrant,      &loss_counts::dropped_arguments,
+      &loss_counts::dropped_memory, &loss_counts::overflow_names,
+      &loss_counts::clamps,         &loss_counts::unmatched_frees,
+      &loss_counts::unmatched_ends, &loss_counts::lost_frees,
+      &loss_counts::cold_chunks,
+  };
+  static_assert(sizeof(fields) / sizeof(fields[0]) * sizeof(std::uint64_t) == sizeof(loss_counts),
+                "every count must be added");
+  for (const merge_input& input : inputs_)
+    for (const auto field : fields) builder_.losses().*field += input.from->losses().*field;
+}
+
+inline void trace_merger::add_notes() {
+  std::vector<const trace_note*> notes;
+  for (const merge_input& input : inputs_)
+    for (const trace_note& note : input.from->notes()) {
+      const auto says_the_same = [&](const trace_note* n) { return n->code == note.code && n->text == note.text; };
+      if (std::find_if(notes.begin(), notes.end(), says_the_same) == notes.end()) notes.push_back(&note);
+    }
+  for (const trace_note* note : notes) builder_.add_note(note->code, note->text);
+}
+
+inline void trace_merger::add_metadata() {
+  std::vector<trace_metadata> pairs;
+  for (const merge_input& input : inputs_)
+    for (const trace_metadata& pair : input.from->metadata()) {
+      const auto same =
+          std::find_if(pairs.begin(), pairs.end(), [&](const trace_metadata& p) { return p.key == pair.key; });
+      if (same == pairs.end())
+        pairs.push_back(pair);
+      else
+        same->json = pair.json;
+    }
+  for (trace_metadata& pair : pairs) builder_.add_metadata(std::move(pair.key), std::move(pair.json));
+}
+
+inline void trace_merger::add_info() {
+  trace_info& all = builder_.info();
+  all = inputs_.front().from->info();
+  for (const merge_input& input : inputs_) {
+    const trace_info& info = input.from->info();
+    all.end_ns = (std::max)(all.end_ns, info.end_ns);
+    all.cycle = (std::max)(all.cycle, info.cycle);
+    if (all.first_step < 0) all.first_step = info.first_step;
+    all.last_step = (std::max)(all.last_step, info.last_step);
+    all.partial = all.partial || info.partial;
+    all.has_shapes = all.has_shapes || info.has_shapes;
+    all.has_memory = all.has_memory || info.has_memory;
+    all.has_stacks = all.has_stacks || info.has_stacks;
+    all.scope_cost_ns = (std::max)(all.scope_cost_ns, info.scope_cost_ns);
+    all.profiler_bytes = (std::max)(all.profiler_bytes, info.profiler_bytes);  // the cycles use one pool in turn
+    if (all.clock.empty()) all.clock = info.clock;
+  }
+}
+
+template <class T>
+std::uint64_t vector_bytes(const std::vector<T>& v) {
+  return static_cast<std::uint64_t>(v.capacity()) * sizeof(T);
+}
+
+}  // namespace detail
+
+inline trace merge(const std::vector<trace>& traces, std::error_code& ec) {
+  return detail::trace_merger(traces).run(ec);
+}
+
+inline trace merge(const std::vector<trace>& traces) {
+  std::error_code ec;
+  trace result = merge(traces, ec);
+  detail::throw_if(ec, "merge");
+  return result;
+}
+
+inline std::uint64_t memory_bytes(const trace& t) {
+  using detail::vector_bytes;
+  std::uint64_t bytes = vector_bytes(t.events()) + vector_bytes(t.details()) + vector_bytes(t.arguments()) +
+                        vector_bytes(t.processes()) + vector_bytes(t.tracks()) + vector_bytes(t.links()) +
+                        vector_bytes(t.memory()) + vector_bytes(t.unmatched_frees()) + vector_bytes(t.marks()) +
+                        vector_bytes(t.steps()) + vector_bytes(t.pauses()) + vector_bytes(t.notes());
+  for (std::uint32_t i = 0; i < t.text_count(); ++i)
+    bytes += t.text(i).size() + 2 * sizeof(std::uint64_t);  // its end, and its slots in the hash table
+  return bytes;
+}
+
+STEPPROF_END_NAMESPACE

@@ -17,6 +17,8 @@ class trace_builder {
  public:
   /// The index of a text in the trace; equal texts get equal indices.
   std::uint32_t intern(std::string_view text) { return data_.strings.intern(text); }
+  /// The text of an index that intern() gave. Valid until the next intern().
+  [[nodiscard]] std::string_view text(std::uint32_t index) const noexcept { return data_.strings[index]; }
 
   std::uint32_t add_process(trace_process process) {
     data_.processes.push_back(std::move(process));
@@ -38,6 +40,7 @@ class trace_builder {
   }
   /// The event as added so far, to complete it.
   [[nodiscard]] trace_event& event(std::uint32_t index) { return data_.events[index]; }
+  [[nodiscard]] const trace_event& event(std::uint32_t index) const { return data_.events[index]; }
   [[nodiscard]] std::uint32_t event_count() const noexcept { return static_cast<std::uint32_t>(data_.events.size()); }
   /// The rarer fields of an event, made when first asked for. Valid until the next call for another event.
   event_detail& detail(std::uint32_t event) {
@@ -69,6 +72,10 @@ class trace_builder {
   [[nodiscard]] trace_info& info() noexcept { return data_.info; }
   [[nodiscard]] loss_counts& losses() noexcept { return data_.losses; }
   [[nodiscard]] trace_track& track(std::uint32_t index) { return data_.tracks[index]; }
+  [[nodiscard]] const trace_track& track(std::uint32_t index) const { return data_.tracks[index]; }
+  [[nodiscard]] std::uint32_t process_count() const noexcept {
+    return static_cast<std::uint32_t>(data_.processes.size());
+  }
   [[nodiscard]] trace_process& process(std::uint32_t index) { return data_.processes[index]; }
 
   /// The finished trace; the builder is empty afterwards. When an invariant is broken, `ec` is errc::bad_trace with a

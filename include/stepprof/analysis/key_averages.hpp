@@ -1,0 +1,450 @@
+// Rows of a table: all events of one name together, or of one name and input shape, or of one name and caller.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <stepprof/analysis/event_tree.hpp>
+#include <stepprof/analysis/scope_path.hpp>
+#include <stepprof/trace/error.hpp>
+#include <stepprof/trace/trace.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+struct table_options;  // output/table.hpp
+
+/// What `group_by_stack_n` groups by.
+enum class stack_source : std::uint8_t {
+  scopes,  ///< The enclosing scopes. Always there.
+  native,  ///< The frames captured with each event (with_stack).
+};
+
+/// How events are put together into rows.
+struct key_averages_options {
+  /// Events of one name with different input shapes get rows of their own.
+  bool group_by_input_shape = false;
+  /// Events of one name get rows of their own when their n innermost stack entries differ; 0: stacks do not matter.
+  std::size_t group_by_stack_n = 0;
+  stack_source stack = stack_source::scopes;
+};
+
+/// One row: all events of one key, or one event. A plain struct, so that a program can make and change rows itself.
+///
+/// An annotation and an operation of the same name are two rows. Times are in ns, memory in bytes of CPU memory.
+struct event_average {
+  std::string name;                  ///< The bytes given by the program; every `ProfilerStep#k` is `ProfilerStep*`.
+  scope_kind kind = scope_kind::op;  ///< Of the first event.
+  bool is_annotation = false;
+  bool is_memory = false;  ///< Memory reported outside every scope: `[memory]`.
+  bool is_step = false;
+  bool is_async = false;      ///< Every event stands on an async track: no self time, no share of the whole.
+  bool is_top_level = false;  ///< The first event has no enclosing scope.
+
+  std::int64_t calls = 0;       ///< Every instance counts, also recursive and unfinished ones.
+  std::int64_t unfinished = 0;  ///< Of these, still open when the window was cut; their time ends there.
+  std::int64_t self_ns = 0;
+  /// Time with at least one event of this row open, added over threads: of nested events of one row on one thread only
+  /// the outermost counts, so recursion never passes 100 %. Async events count with their whole duration.
+  std::int64_t total_ns = 0;
+  std::int64_t async_ns = 0;       ///< Part of total_ns that stands on async tracks.
+  std::int64_t unfinished_ns = 0;  ///< Part of total_ns that belongs to unfinished events.
+  std::int64_t top_level_ns = 0;   ///< Part of total_ns that no other scope of the thread encloses.
+  std::int64_t min_ns = 0;         ///< Shortest and longest event.
+  std::int64_t max_ns = 0;
+  memory_sums self_memory;   ///< Reported while an event of this row was the innermost open one.
+  memory_sums total_memory;  ///< With all that is nested in it; the outermost event counts, as for total_ns.
+
+  std::string shapes;              ///< `[[64, 512], []]`; empty when not grouped by shape, or without inputs.
+  std::vector<std::string> stack;  ///< Innermost first: enclosing scopes or native frames, as grouped.
+  std::string source;              ///< `file:line` of the first event that knows it.
+
+  /// Total time per call, in ns. A step that stop() cut would make the average of the steps meaningless, so steps are
+  /// averaged over the complete ones (over all of them when none is complete).
+  [[nodiscard]] double average_ns() const noexcept {
+    if (calls == 0) return 0;
+    if (is_step && unfinished < calls)
+      return static_cast<double>(total_ns - unfinished_ns) / static_cast<double>(calls - unfinished);
+    return static_cast<double>(total_ns) / static_cast<double>(calls);
+  }
+};
+
+/// Rows, in the order in which their first events began, with the facts of the recording that a table's footer shows.
+struct event_averages {
+  std::vector<event_average> rows;
+  trace_info info;                 ///< Of the recording: cycle, steps, cost of a scope.
+  loss_counts losses;              ///< What is missing, exactly.
+  std::uint32_t thread_count = 0;  ///< Threads that recorded at least one event.
+  bool has_memory = false;         ///< Memory was recorded: the table has memory columns.
+  stack_source stack = stack_source::scopes;
+
+  /// The first row of this name, nullptr when there is none.
+  [[nodiscard]] const event_average* find(std::string_view name) const noexcept {
+    for (const event_average& row : rows)
+      if (row.name == name) return &row;
+    return nullptr;
+  }
+  /// The first row of this name. Fails with errc::invalid_argument when there is none.
+  [[nodiscard]] const event_average& at(std::string_view name) const;
+
+  /// Σ self over all rows: the whole that percentages refer to, and the last line of the table.
+  [[nodiscard]] std::int64_t self_cpu_time_total_ns() const noexcept {
+    std::int64_t sum = 0;
+    for (const event_average& row : rows) sum += row.self_ns;
+    return sum;
+  }
+  /// One row `Total`: calls and self values of all rows; as total the time of the top-level scopes of all threads and
+  /// all memory, so nothing is counted twice.
+  [[nodiscard]] event_average total_average() const;
+
+  /// The rows as text; see table() in output/table.hpp, which must be included.
+  [[nodiscard]] inline std::string table(const std::string& sort_by = std::string(),
+                                         std::int64_t row_limit = 100) const;
+  [[nodiscard]] inline std::string table(const table_options& options) const;
+};
+
+/// The events of a trace put together by key. Linear in the number of events. Any thread.
+[[nodiscard]] event_averages key_averages(const event_tree& tree, const key_averages_options& options = {});
+[[nodiscard]] inline event_averages key_averages(const trace& source, const key_averages_options& options = {}) {
+  return key_averages(event_tree(source), options);
+}
+
+/// The events of a trace one by one, each a row of its own (calls = 1), in order of time. Any thread.
+[[nodiscard]] event_averages event_rows(const event_tree& tree);
+[[nodiscard]] inline event_averages event_rows(const trace& source) {
+  return event_rows(event_tree(source));
+}
+
+/// Adds up rows of the same key (name, annotation or not, shapes, stack), which stay where the first of them was. This
+/// joins the averages of several traces (append their rows), and takes rows that no trace was needed for.
+[[nodiscard]] std::vector<event_average> merge_rows(const std::vector<event_average>& rows);
+
+// --------------------------------------------------------------------------------------------------------------------
+namespace detail {
+
+inline constexpr std::string_view step_prefix = "ProfilerStep#";
+
+inline bool is_step_name(std::string_view name) noexcept {
+  if (name.size() <= step_prefix.size() || name.substr(0, step_prefix.size()) != step_prefix) return false;
+  const std::string_view number = name.substr(step_prefix.size());
+  return std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+inline void add_call(event_average& row, std::int64_t duration_ns) {
+  row.min_ns = row.calls == 0 ? duration_ns : (std::min)(row.min_ns, duration_ns);
+  row.max_ns = row.calls == 0 ? duration_ns : (std::max)(row.max_ns, duration_ns);
+  ++row.calls;
+}
+
+inline void add_row(event_average& row, const event_average& other) {
+  row.min_ns = row.calls == 0 ? other.min_ns : other.calls == 0 ? row.min_ns : (std::min)(row.min_ns, other.min_ns);
+  row.max_ns = (std::max)(row.max_ns, other.max_ns);
+  row.calls += other.calls;
+  row.unfinished += other.unfinished;
+  row.self_ns += other.self_ns;
+  row.total_ns += other.total_ns;
+  row.async_ns += other.async_ns;
+  row.unfinished_ns += other.unfinished_ns;
+  row.top_level_ns += other.top_level_ns;
+  row.self_memory += other.self_memory;
+  row.total_memory += other.total_memory;
+  row.is_step = row.is_step || other.is_step;
+  row.is_async = row.is_async && other.is_async;
+  if (row.source.empty()) row.source = other.source;
+}
+
+inline std::vector<std::string> split_frames(std::string_view text, std::size_t limit) {
+  std::vector<std::string> frames;
+  while (!text.empty() && frames.size() < limit) {
+    const std::size_t end = (std::min)(text.find(';'), text.size());
+    if (end != 0) frames.emplace_back(text.substr(0, end));
+    text.remove_prefix((std::min)(end + 1, text.size()));
+  }
+  return frames;
+}
+
+// Shapes as rows show them. Events without inputs have none, however that was written.
+inline bool says_shapes(std::string_view text) noexcept {
+  return !text.empty() && text != "[]";
+}
+
+// Puts the events of one trace into groups and adds them up.
+class averager {
+ public:
+  averager(const event_tree& tree, const key_averages_options& options, bool one_by_one)
+      : tree_(tree), trace_(tree.source()), options_(options), one_by_one_(one_by_one) {}
+
+  event_averages run() {
+    name_numbers();
+    if (options_.group_by_stack_n != 0) stack_numbers();
+    group_of_.assign(trace_.events().size(), npos);
+    for (const trace_track& track : trace_.tracks())
+      if (track.kind != track_kind::device) add_track(track);
+    add_memory_outside();
+    return finish();
+  }
+
+ private:
+  struct key {
+    std::uint32_t name, flags, shapes, stack;
+    bool operator==(const key& o) const noexcept {
+      return name == o.name && flags == o.flags && shapes == o.shapes && stack == o.stack;
+    }
+  };
+  struct key_hash {
+    std::size_t operator()(const key& k) const noexcept {
+      std::uint64_t h = (std::uint64_t{k.name} << 32 | k.shapes) * 0x9e3779b97f4a7c15ull;
+      h ^= (h >> 29) + ((std::uint64_t{k.stack} << 2 | k.flags) * 0xbf58476d1ce4e5b9ull);
+      return static_cast<std::size_t>(h ^ (h >> 32));
+    }
+  };
+  // What decides the place of a row: its first event in order of time, outer before inner, then in order of the log.
+  struct first_seen {
+    std::int64_t begin_ns = INT64_MAX;
+    std::int64_t end_ns = INT64_MIN;
+    std::uint32_t event = npos;
+    bool operator<(const first_seen& o) const noexcept {
+      if (begin_ns != o.begin_ns) return begin_ns < o.begin_ns;
+      return end_ns != o.end_ns ? end_ns > o.end_ns : event < o.event;
+    }
+  };
+
+  // `name_of_[text]`: the text itself, or one number for all steps.
+  void name_numbers() {
+    name_of_.resize(trace_.text_count() + 1u);
+    for (std::uint32_t i = 0; i < trace_.text_count(); ++i)
+      name_of_[i] = is_step_name(trace_.text(i)) ? step_name() : i;
+  }
+  [[nodiscard]] std::uint32_t step_name() const noexcept { return trace_.text_count(); }
+  [[nodiscard]] std::uint32_t name_of(const trace_event& e) const noexcept {
+    return e.has(trace_event::step) ? step_name() : name_of_[e.name];
+  }
+  [[nodiscard]] std::string name_text(const trace_event& e) const {
+    return name_of(e) == step_name() ? "ProfilerStep*" : std::string(trace_.name(e));
+  }
+
+  void stack_numbers() {
+    const std::vector<trace_event>& events = trace_.events();
+    if (options_.stack == stack_source::scopes) {
+      std::vector<std::uint32_t> names(events.size());
+      for (std::size_t i = 0; i < events.size(); ++i) names[i] = name_of(events[i]);
+      stack_of_ = enclosing_path_numbers(events, names, options_.group_by_stack_n);
+      return;
+    }
+    string_table cut;
+    std::unordered_map<std::uint32_t, std::uint32_t> known;  // equal stacks are one text of the trace
+    stack_of_.resize(events.size());
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      const std::uint32_t text = trace_.detail(events[i]).stack;
+      const auto found = known.find(text);
+      stack_of_[i] = found != known.end() ? found->second : (known[text] = cut.intern(first_frames(trace_.text(text))));
+    }
+  }
+  [[nodiscard]] std::string first_frames(std::string_view text) const {
+    std::string result;
+    for (const std::string& frame : split_frames(text, options_.group_by_stack_n)) result += frame + ";";
+    return result;
+  }
+
+  [[nodiscard]] std::uint32_t group_for(std::uint32_t index) {
+    const trace_event& e = trace_.events()[index];
+    key k{name_of(e), e.kind() == scope_kind::user_annotation ? 1u : 0u, npos,
+          stack_of_.empty() ? 0 : stack_of_[index]};
+    if (options_.group_by_input_shape) {
+      k.shapes = trace_.detail(e).input_dims;
+      if (!says_shapes(trace_.text(k.shapes))) k.shapes = npos;
+    }
+    return one_by_one_ ? new_group() : group(k);
+  }
+  std::uint32_t group(const key& k) {
+    const auto [at, is_new] = groups_.emplace(k, static_cast<std::uint32_t>(rows_.size()));
+    return is_new ? new_group() : at->second;
+  }
+  std::uint32_t new_group() {
+    rows_.emplace_back();
+    first_.emplace_back();
+    open_.push_back(0);
+    rows_.back().is_async = true;
+    return static_cast<std::uint32_t>(rows_.size() - 1);
+  }
+
+  // Walks the events of a track in preorder; `open_[group]` says how many events of the group are open around it.
+  void add_track(const trace_track& track) {
+    const std::uint32_t end = track.first_event + track.event_count;
+    std::uint32_t open = npos;
+    const auto close_down_to = [&](std::uint32_t parent) {
+      for (; open != parent; open = trace_.events()[open].parent) --open_[group_of_[open]];
+    };
+    for (std::uint32_t i = track.first_event; i < end; ++i) {
+      close_down_to(trace_.events()[i].parent);
+      const std::uint32_t g = group_of_[i] = group_for(i);
+      add_event(rows_[g], i, open_[g] == 0);
+      note_first(g, i);
+      if (track.kind == track_kind::thread) {
+        ++open_[g];
+        open = i;
+      }
+    }
+    close_down_to(npos);
+    if (track.event_count != 0 && track.kind == track_kind::thread) ++thread_count_;
+  }
+
+  void add_event(event_average& row, std::uint32_t index, bool is_outermost) {
+    const trace_event& e = trace_.events()[index];
+    const bool is_async = trace_.tracks()[e.track].kind != track_kind::thread;
+    add_call(row, e.duration_ns());
+    row.self_ns += tree_.self_ns(index);
+    row.self_memory += tree_.self_memory(index);
+    row.is_async = row.is_async && is_async;
+    const bool is_unfinished = e.has(trace_event::unfinished);
+    row.unfinished += is_unfinished ? 1 : 0;
+    if (!is_outermost) return;
+    row.total_ns += e.duration_ns();
+    row.total_memory += tree_.total_memory(index);
+    row.unfinished_ns += is_unfinished ? e.duration_ns() : 0;
+    row.async_ns += is_async ? e.duration_ns() : 0;
+    row.top_level_ns += !is_async && e.parent == npos ? e.duration_ns() : 0;
+  }
+
+  void note_first(std::uint32_t g, std::uint32_t index) {
+    const trace_event& e = trace_.events()[index];
+    const first_seen seen{e.begin_ns, e.end_ns, index};
+    if (seen < first_[g]) first_[g] = seen;
+  }
+
+  void add_memory_outside() {
+    const std::vector<memory_event>& memory = trace_.memory();
+    std::uint32_t g = npos;
+    for (std::uint32_t i = 0; i < memory.size(); ++i) {
+      const memory_event& m = memory[i];
+      if (m.event != npos || !is_cpu_memory(m)) continue;
+      if (g == npos || one_by_one_) {
+        g = new_group();
+        rows_[g].name = "[memory]";
+        rows_[g].is_memory = rows_[g].is_top_level = true;
+        rows_[g].is_async = false;
+        first_[g] = {m.time_ns, m.time_ns, npos};
+      }
+      memory_sums sums;
+      (m.bytes < 0 ? sums.freed_bytes : sums.allocated_bytes) = m.bytes < 0 ? -m.bytes : m.bytes;
+      (m.bytes < 0 ? sums.frees : sums.allocations) = 1;
+      rows_[g].self_memory += sums;
+      rows_[g].total_memory += sums;
+      add_call(rows_[g], 0);
+    }
+  }
+
+  // The texts of a row come from its first event.
+  void describe(event_average& row, std::uint32_t index) const {
+    const trace_event& e = trace_.events()[index];
+    const event_detail& d = trace_.detail(e);
+    row.name = name_text(e);
+    row.kind = e.kind();
+    row.is_annotation = e.kind() == scope_kind::user_annotation;
+    row.is_step = name_of(e) == step_name();
+    row.is_top_level = e.parent == npos;
+    if ((options_.group_by_input_shape || one_by_one_) && says_shapes(trace_.text(d.input_dims)))
+      row.shapes = std::string(trace_.text(d.input_dims));
+    if (d.source_file != npos)
+      row.source = std::string(trace_.text(d.source_file)) + ":" + std::to_string(d.source_line);
+    if (options_.group_by_stack_n == 0) return;
+    if (options_.stack == stack_source::native) {
+      row.stack = split_frames(trace_.text(d.stack), options_.group_by_stack_n);
+      return;
+    }
+    for (const std::uint32_t outer : tree_.enclosing(index, options_.group_by_stack_n))
+      row.stack.push_back(name_text(trace_.events()[outer]));
+  }
+
+  event_averages finish() {
+    std::vector<std::uint32_t> order(rows_.size());
+    for (std::uint32_t g = 0; g < rows_.size(); ++g) {
+      order[g] = g;
+      if (!rows_[g].is_memory) describe(rows_[g], first_[g].event);
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [this](std::uint32_t a, std::uint32_t b) { return first_[a] < first_[b]; });
+    event_averages result;
+    result.rows.reserve(rows_.size());
+    for (const std::uint32_t g : order) result.rows.push_back(std::move(rows_[g]));
+    result.info = trace_.info();
+    result.losses = trace_.losses();
+    result.thread_count = thread_count_;
+    result.has_memory = trace_.info().has_memory || !trace_.memory().empty();
+    result.stack = options_.stack;
+    return result;
+  }
+
+  const event_tree& tree_;
+  const trace& trace_;
+  key_averages_options options_;
+  bool one_by_one_;
+  std::vector<std::uint32_t> name_of_, stack_of_, group_of_;
+  std::unordered_map<key, std::uint32_t, key_hash> groups_;
+  std::vector<event_average> rows_;
+  std::vector<first_seen> first_;
+  std::vector<std::uint32_t> open_;
+  std::uint32_t thread_count_ = 0;
+};
+
+}  // namespace detail
+
+inline const event_average& event_averages::at(std::string_view name) const {
+  if (const event_average* row = find(name)) return *row;
+  detail::throw_if(
+      detail::make_error(errc::invalid_argument, "event_averages::at: there is no row named '" + std::string(name) +
+                                                     "'; find() returns nullptr instead"),
+      "event_averages::at");
+  static const event_average none;
+  return none;
+}
+
+inline event_average event_averages::total_average() const {
+  event_average total;
+  for (const event_average& row : rows) {
+    detail::add_row(total, row);
+    total.total_ns += row.top_level_ns - row.total_ns;
+  }
+  total.name = "Total";
+  total.is_step = total.is_async = false;
+  total.async_ns = total.unfinished_ns = 0;
+  total.total_memory = total.self_memory;
+  total.source.clear();
+  return total;
+}
+
+inline event_averages key_averages(const event_tree& tree, const key_averages_options& options) {
+  return detail::averager(tree, options, false).run();
+}
+
+inline event_averages event_rows(const event_tree& tree) {
+  return detail::averager(tree, {}, true).run();
+}
+
+inline std::vector<event_average> merge_rows(const std::vector<event_average>& rows) {
+  std::vector<event_average> result;
+  std::unordered_map<std::string, std::size_t> places;
+  for (const event_average& row : rows) {
+    // Lengths keep texts apart that would be equal when only put behind each other.
+    std::string key;
+    const auto add = [&key](const std::string& text) { key += std::to_string(text.size()) + ":" + text; };
+    add(row.name);
+    key += row.is_annotation ? 'a' : row.is_memory ? 'm' : 'o';
+    add(row.shapes);
+    for (const std::string& entry : row.stack) add(entry);
+    const auto [at, is_new] = places.emplace(std::move(key), result.size());
+    if (is_new)
+      result.push_back(row);
+    else
+      detail::add_row(result[at->second], row);
+  }
+  return result;
+}
+
+STEPPROF_END_NAMESPACE

@@ -1,0 +1,124 @@
+// Any bytes as text that is safe to print: control characters escaped, broken UTF-8 replaced, its width known.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <stepprof/output/display_width.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+namespace detail {
+
+struct decoded_character {
+  std::uint32_t code_point = 0xfffd;
+  std::size_t bytes = 1;  // how many were used up
+  bool valid = false;
+};
+
+// Decodes the first character of a text that is not empty. A bad sequence uses up its longest valid beginning (at
+// least one byte), as the Unicode standard advises in section 3.9, so it is shown as one U+FFFD.
+inline decoded_character decode_utf8(std::string_view text) noexcept {
+  const auto byte = [text](std::size_t i) {
+    return i < text.size() ? std::uint32_t{static_cast<unsigned char>(text[i])} : 0u;
+  };
+  const std::uint32_t lead = byte(0);
+  if (lead < 0x80) return {lead, 1, true};
+  if (lead < 0xc2 || lead > 0xf4) return {};
+  const std::size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  // The second byte also rules out overlong forms, surrogates and what lies above U+10FFFF.
+  const std::uint32_t low = lead == 0xe0 ? 0xa0u : lead == 0xf0 ? 0x90u : 0x80u;
+  const std::uint32_t high = lead == 0xed ? 0x9fu : lead == 0xf4 ? 0x8fu : 0xbfu;
+  std::uint32_t code_point = lead & (0x7fu >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    const std::uint32_t next = byte(i);
+    if (next < (i == 1 ? low : 0x80u) || next > (i == 1 ? high : 0xbfu)) return {0xfffd, i, false};
+    code_point = code_point << 6 | (next & 0x3fu);
+  }
+  return {code_point, length, true};
+}
+
+// Control characters, and those that reorder or break a line: they would move text out of its column.
+inline bool must_be_escaped(std::uint32_t c) noexcept {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0x200e || c == 0x200f ||
+         c == 0x61c || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+inline void append_escaped(std::string& out, std::uint32_t c) {
+  switch (c) {
+    case '\n':
+      out += "\\n";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    default:
+      break;
+  }
+  constexpr char digits[] = "0123456789abcdef";
+  const bool is_byte = c < 0x100;
+  out += is_byte ? "\\x" : "\\u";
+  for (int shift = is_byte ? 4 : 12; shift >= 0; shift -= 4) out += digits[(c >> shift) & 15u];
+}
+
+// A text that is safe to print.
+inline std::string display_text(std::string_view raw) {
+  std::string out;
+  out.reserve(raw.size());
+  while (!raw.empty()) {
+    const decoded_character c = decode_utf8(raw);
+    if (!c.valid)
+      out += "\xef\xbf\xbd";
+    else if (must_be_escaped(c.code_point))
+      append_escaped(out, c.code_point);
+    else
+      out.append(raw.substr(0, c.bytes));
+    raw.remove_prefix(c.bytes);
+  }
+  return out;
+}
+
+// Columns of a text made by display_text().
+inline std::size_t display_width(std::string_view text) noexcept {
+  std::size_t width = 0;
+  while (!text.empty()) {
+    const decoded_character c = decode_utf8(text);
+    width += code_point_width(c.code_point);
+    text.remove_prefix(c.bytes);
+  }
+  return width;
+}
+
+// The longest beginning of a text that fits into `columns`. Marks that join the last character stay with it.
+inline std::string_view first_columns(std::string_view text, std::size_t columns) noexcept {
+  std::size_t end = 0;
+  for (std::size_t width = 0; end < text.size();) {
+    const decoded_character c = decode_utf8(text.substr(end));
+    width += code_point_width(c.code_point);
+    if (width > columns) break;
+    end += c.bytes;
+  }
+  return text.substr(0, end);
+}
+
+// The shortest end of a text that leaves out at least `columns`; marks whose character was left out go with it.
+inline std::string_view without_first_columns(std::string_view text, std::size_t columns) noexcept {
+  std::size_t width = 0;
+  while (!text.empty()) {
+    const decoded_character c = decode_utf8(text);
+    const std::size_t w = code_point_width(c.code_point);
+    if (width >= columns && w != 0) break;
+    width += w;
+    text.remove_prefix(c.bytes);
+  }
+  return text;
+}
+
+}  // namespace detail
+
+STEPPROF_END_NAMESPACE

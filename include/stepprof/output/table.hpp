@@ -1,0 +1,456 @@
+// Rows as text, in the layout of torch.profiler's table.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <stepprof/analysis/key_averages.hpp>
+#include <stepprof/output/display_text.hpp>
+#include <stepprof/output/units.hpp>
+#include <stepprof/trace/error.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+/// How a table is printed. Names and defaults are those of torch's `table()`.
+struct table_options {
+  /// For the three column widths: as wide as the longest text.
+  static constexpr std::size_t unlimited = (std::numeric_limits<std::size_t>::max)();
+
+  /// Rows are sorted by this, largest first, equal ones in the order of the rows; empty: the order of the rows. One of
+  /// `self_cpu_time_total cpu_time_total cpu_time` (the average) `cpu_memory_usage self_cpu_memory_usage count key
+  /// input_shapes stack`, or the name of one of the further columns below.
+  std::string sort_by;
+  std::int64_t row_limit = 100;              ///< Rows to print; -1: all. Sums and shares are over all rows anyway.
+  std::size_t max_src_column_width = 75;     ///< In columns of the terminal; longer texts keep their end.
+  std::size_t max_name_column_width = 55;    ///< Longer names end in "...".
+  std::size_t max_shapes_column_width = 80;  ///< Longer shapes are cut.
+  std::optional<std::string> header;         ///< Printed above the table.
+  bool top_level_events_only = false;        ///< Only rows whose first event has no enclosing scope.
+  std::string time_unit;                     ///< `s`, `ms`, `us`; empty: each time in the unit that fits it.
+
+  /// Further columns after `# of Calls`, from: `allocated_bytes self_allocated_bytes freed_bytes self_freed_bytes
+  /// allocation_count self_allocation_count free_count self_free_count unmatched_frees min_time max_time
+  /// unfinished_count source`.
+  std::vector<std::string> columns;
+
+  // Lines after the total. Lost and unfinished scopes, and what percentages refer to when several threads were
+  // recorded, are named without being asked for.
+  bool show_percent_base = false;
+  bool show_scope_cost = false;  ///< What recording a scope costs, when that was measured.
+  bool show_cycle = false;       ///< The cycle and its steps.
+};
+
+/// The rows as text: torch.profiler's table from the first separator to `Self CPU time total:`, but that names which
+/// fit are not cut, rounding carries into the next unit, a share of nothing is `--`, columns are as wide as their
+/// headers and cells, an annotation that shares its name with an operation says so, and without rows there still are
+/// header and footer. All lines of the table are equally wide in a terminal; control characters are escaped and invalid
+/// UTF-8 is shown as U+FFFD. Fails with errc::invalid_argument on an unknown sort key, column or unit. Any thread.
+[[nodiscard]] std::string table(const event_averages& averages, const table_options& options, std::error_code& ec);
+[[nodiscard]] inline std::string table(const event_averages& averages, const table_options& options = {}) {
+  std::error_code ec;
+  std::string text = table(averages, options, ec);
+  detail::throw_if(ec, "table");
+  return text;
+}
+
+inline std::string event_averages::table(const std::string& sort_by, std::int64_t row_limit) const {
+  table_options options;
+  options.sort_by = sort_by;
+  options.row_limit = row_limit;
+  return ::stepprof::table(*this, options);
+}
+inline std::string event_averages::table(const table_options& options) const {
+  return ::stepprof::table(*this, options);
+}
+
+// --------------------------------------------------------------------------------------------------------------------
+namespace detail {
+
+enum class field_kind : std::uint8_t { time, bytes, count };
+
+// A number of a row that tables can be sorted by and, where it has a header, show as a further column.
+struct table_field {
+  const char* key;
+  const char* header;  // nullptr: one of the columns that are always there
+  field_kind kind;
+  std::int64_t (*value)(const event_average& row);
+};
+
+inline constexpr table_field table_fields[] = {
+    {"self_cpu_time_total", nullptr, field_kind::time, [](const event_average& r) { return r.self_ns; }},
+    {"cpu_time_total", nullptr, field_kind::time, [](const event_average& r) { return r.total_ns; }},
+    {"cpu_memory_usage", nullptr, field_kind::bytes, [](const event_average& r) { return r.total_memory.net_bytes(); }},
+    {"self_cpu_memory_usage", nullptr, field_kind::bytes,
+     [](const event_average& r) { return r.self_memory.net_bytes(); }},
+    {"count", nullptr, field_kind::count, [](const event_average& r) { return r.calls; }},
+    {"allocated_bytes", "Allocated", field_kind::bytes,
+     [](const event_average& r) { return r.total_memory.allocated_bytes; }},
+    {"self_allocated_bytes", "Self Allocated", field_kind::bytes,
+     [](const event_average& r) { return r.self_memory.allocated_bytes; }},
+    {"freed_bytes", "Freed", field_kind::bytes, [](const event_average& r) { return r.total_memory.freed_bytes; }},
+    {"self_freed_bytes", "Self Freed", field_kind::bytes,
+     [](const event_average& r) { return r.self_memory.freed_bytes; }},
+    {"allocation_count", "# of Allocs", field_kind::count,
+     [](const event_average& r) { return r.total_memory.allocations; }},
+    {"self_allocation_count", "Self # of Allocs", field_kind::count,
+     [](const event_average& r) { return r.self_memory.allocations; }},
+    {"free_count", "# of Frees", field_kind::count, [](const event_average& r) { return r.total_memory.frees; }},
+    {"self_free_count", "Self # of Frees", field_kind::count,
+     [](const event_average& r) { return r.self_memory.frees; }},
+    {"unmatched_frees", "Unmatched Frees", field_kind::count,
+     [](const event_average& r) { return r.self_memory.unmatched_frees; }},
+    {"min_time", "CPU time min", field_kind::time, [](const event_average& r) { return r.min_ns; }},
+    {"max_time", "CPU time max", field_kind::time, [](const event_average& r) { return r.max_ns; }},
+    {"unfinished_count", "# Unfinished", field_kind::count, [](const event_average& r) { return r.unfinished; }},
+};
+
+inline const table_field* find_field(std::string_view key) noexcept {
+  for (const table_field& field : table_fields)
+    if (key == field.key) return &field;
+  return nullptr;
+}
+
+inline std::string format_field(std::int64_t value, field_kind kind, time_unit unit) {
+  if (kind == field_kind::time) return format_time(value, unit);
+  return kind == field_kind::bytes ? format_bytes(value) : fmt::format("{}", value);
+}
+
+// The order of rows for one sort key.
+class row_order {
+ public:
+  // False when the key is unknown.
+  bool set_key(std::string_view key) {
+    field_ = find_field(key);
+    if (field_ != nullptr || key.empty()) return true;
+    if (key == "cpu_time") before_ = [](const row& a, const row& b) { return a.average_ns() > b.average_ns(); };
+    if (key == "key") before_ = [](const row& a, const row& b) { return a.name > b.name; };
+    if (key == "input_shapes") before_ = [](const row& a, const row& b) { return a.shapes > b.shapes; };
+    if (key == "stack") before_ = [](const row& a, const row& b) { return a.stack > b.stack; };
+    if (key == "source") before_ = [](const row& a, const row& b) { return a.source > b.source; };
+    return before_ != nullptr;
+  }
+  static std::string valid_keys() {
+    std::string keys;
+    for (const table_field& field : table_fields) keys += field.key + std::string(", ");
+    return keys + "cpu_time, key, input_shapes, stack, source";
+  }
+  [[nodiscard]] std::vector<const event_average*> operator()(const std::vector<event_average>& rows) const {
+    std::vector<const event_average*> result;
+    result.reserve(rows.size());
+    for (const event_average& r : rows) result.push_back(&r);
+    if (field_ != nullptr)
+      std::stable_sort(result.begin(), result.end(),
+                       [f = field_->value](const row* a, const row* b) { return f(*a) > f(*b); });
+    else if (before_ != nullptr)
+      std::stable_sort(result.begin(), result.end(), [this](const row* a, const row* b) { return before_(*a, *b); });
+    return result;
+  }
+
+ private:
+  using row = event_average;
+  const table_field* field_ = nullptr;
+  bool (*before_)(const event_average&, const event_average&) = nullptr;
+};
+
+// Columns and cells; every line it prints is equally wide.
+class text_grid {
+ public:
+  void add_column(std::string header, std::size_t width, bool is_left_aligned = false) {
+    const std::size_t at_least = display_width(header);
+    columns_.push_back({std::move(header), (std::max)(width, at_least), is_left_aligned});
+  }
+  void add_line(std::vector<std::string> cells) {
+    cells.resize(columns_.size());
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      columns_[i].width = (std::max)(columns_[i].width, display_width(cells[i]));
+    lines_.push_back(std::move(cells));
+  }
+  [[nodiscard]] std::size_t column_count() const noexcept { return columns_.size(); }
+  [[nodiscard]] std::size_t width(std::size_t index) const noexcept { return columns_[index].width; }
+  // Without the two spaces at the end.
+  [[nodiscard]] std::size_t line_width() const noexcept {
+    std::size_t width = 0;
+    for (const column& c : columns_) width += c.width + 2;
+    return width - 2;
+  }
+  void print(std::string& out) const {
+    std::vector<std::string> headers, dashes;
+    for (const column& c : columns_) {
+      headers.push_back(c.header);
+      dashes.emplace_back(c.width, '-');
+    }
+    print_line(out, dashes);
+    print_line(out, headers);
+    print_line(out, dashes);
+    for (const std::vector<std::string>& cells : lines_) print_line(out, cells);
+    print_line(out, dashes);
+  }
+
+ private:
+  struct column {
+    std::string header;
+    std::size_t width;
+    bool is_left_aligned;
+  };
+  void print_line(std::string& out, const std::vector<std::string>& cells) const {
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::size_t padding = columns_[i].width - display_width(cells[i]);
+      if (!columns_[i].is_left_aligned) out.append(padding, ' ');
+      out += cells[i];
+      out.append(columns_[i].is_left_aligned ? padding + 2 : 2, ' ');
+    }
+    out += '\n';
+  }
+  std::vector<column> columns_;
+  std::vector<std::vector<std::string>> lines_;
+};
+
+// A text cut to `columns` with dots at its end, or, for paths, at its beginning.
+inline std::string cut_end(const std::string& text, std::size_t columns, std::string_view keep = {}) {
+  if (display_width(text) + display_width(keep) <= columns) return text + std::string(keep);
+  const std::size_t dots = display_width(keep) + 3;
+  return std::string(first_columns(text, columns > dots ? columns - dots : 0)) + "..." + std::string(keep);
+}
+inline std::string cut_begin(const std::string& text, std::size_t columns) {
+  const std::size_t width = display_width(text);
+  if (width <= columns) return text;
+  return "..." + std::string(without_first_columns(text, width - columns + 3));
+}
+
+// Builds one table; the checks come first, so that the rest cannot fail.
+class table_maker {
+ public:
+  table_maker(const event_averages& averages, const table_options& options) : averages_(averages), options_(options) {}
+
+  std::error_code check() {
+    std::error_code ec;
+    if (!order_.set_key(options_.sort_by))
+      return refuse("sort_by is '" + display_text(options_.sort_by) + "', must be empty or one of " +
+                    row_order::valid_keys());
+    for (const std::string& column : options_.columns)
+      if (!is_further_column(column))
+        return refuse("columns holds '" + display_text(column) + "', must be of " + further_columns());
+    if (options_.row_limit < -1)
+      return refuse(fmt::format("row_limit is {}, must be -1 (all rows) or at least 0", options_.row_limit));
+    unit_ = parse_time_unit(options_.time_unit, ec);
+    return ec ? refuse(ec.message()) : ec;
+  }
+
+  std::string text() {
+    base_ns_ = averages_.self_cpu_time_total_ns();
+    for (const event_average& row : averages_.rows) {
+      if (!row.is_annotation) op_names_.emplace(row.name, true);
+      has_shapes_ = has_shapes_ || !row.shapes.empty();
+      has_stack_ = has_stack_ || !row.stack.empty();
+    }
+    add_columns();
+    add_rows();
+    std::string out;
+    const std::string rule = std::string(grid_.line_width(), '=') + '\n';
+    if (options_.header) out += rule + *options_.header + '\n';
+    if (options_.top_level_events_only) out += rule + "This report only display top-level ops statistics\n";
+    grid_.print(out);
+    out += "Self CPU time total: " + format_time(base_ns_, unit_) + '\n';
+    add_footer(out);
+    return out;
+  }
+
+ private:
+  static std::error_code refuse(const std::string& text) {
+    return make_error(errc::invalid_argument, "table: " + text);
+  }
+  static bool is_further_column(std::string_view key) noexcept {
+    const table_field* field = find_field(key);
+    return key == "source" || (field != nullptr && field->header != nullptr);
+  }
+  static std::string further_columns() {
+    std::string keys;
+    for (const table_field& field : table_fields)
+      if (field.header != nullptr) keys += field.key + std::string(", ");
+    return keys + "source";
+  }
+
+  // --- columns
+  static constexpr std::size_t default_width = 12;
+
+  template <class WidthOf>
+  [[nodiscard]] std::size_t width_for(WidthOf width_of, std::size_t limit) const {
+    std::size_t longest = 0;
+    for (const event_average& row : averages_.rows) longest = (std::max)(longest, width_of(row));
+    return (std::min)(longest + 4, limit);
+  }
+  void add_columns() {
+    grid_.add_column("Name", width_for([this](const event_average& row) { return display_width(full_name(row)); },
+                                       options_.max_name_column_width));
+    for (const char* header : {"Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"})
+      grid_.add_column(header, default_width);
+    if (averages_.has_memory)
+      for (const char* header : {"CPU Mem", "Self CPU Mem"}) grid_.add_column(header, default_width);
+    grid_.add_column("# of Calls", default_width);
+    for (const std::string& key : options_.columns) add_further_column(key);
+    if (has_shapes_) {
+      shapes_column_ = grid_.column_count();
+      grid_.add_column("Input Shapes", width_for([](const event_average& row) { return display_width(shapes_of(row)); },
+                                                 options_.max_shapes_column_width));
+    }
+    if (!has_stack_) return;
+    stack_column_ = grid_.column_count();
+    grid_.add_column(averages_.stack == stack_source::native ? "Source Location" : "Enclosing Scopes",
+                     width_for(longest_stack_entry, options_.max_src_column_width), true);
+  }
+  void add_further_column(const std::string& key) {
+    if (key != "source") return grid_.add_column(find_field(key)->header, default_width);
+    source_column_ = grid_.column_count();
+    grid_.add_column("Defined At",
+                     width_for([](const event_average& row) { return display_width(display_text(row.source)); },
+                               options_.max_src_column_width));
+  }
+  static std::size_t longest_stack_entry(const event_average& row) {
+    std::size_t longest = 0;
+    for (const std::string& entry : row.stack) longest = (std::max)(longest, display_width(display_text(entry)));
+    return longest;
+  }
+
+  // --- rows
+  void add_rows() {
+    std::int64_t printed = 0;
+    for (const event_average* row : order_(averages_.rows)) {
+      if (printed == options_.row_limit) break;
+      if (options_.top_level_events_only && !row->is_top_level) continue;
+      ++printed;
+      add_row_lines(*row);
+    }
+  }
+  void add_row_lines(const event_average& row) {
+    grid_.add_line(cells_of(row));
+    if (!has_stack_) return;
+    for (std::size_t i = 1; i < row.stack.size(); ++i) {
+      std::vector<std::string> cells(grid_.column_count());
+      cells[stack_column_] = cut_begin(display_text(row.stack[i]), grid_.width(stack_column_));
+      grid_.add_line(std::move(cells));
+    }
+    grid_.add_line({});
+  }
+  [[nodiscard]] std::vector<std::string> cells_of(const event_average& row) const {
+    const auto percent = [this](std::int64_t ns) {
+      return format_percent(static_cast<double>(ns), static_cast<double>(base_ns_));
+    };
+    std::vector<std::string> cells = {cut_end(display_text(row.name), grid_.width(0), suffix(row)),
+                                      percent(row.self_ns),
+                                      format_time(row.self_ns, unit_),
+                                      row.is_async ? "0" : percent(row.total_ns - row.async_ns),
+                                      format_time(row.total_ns, unit_),
+                                      format_time(row.average_ns(), unit_)};
+    if (averages_.has_memory) {
+      cells.push_back(format_bytes(row.total_memory.net_bytes()));
+      cells.push_back(format_bytes(row.self_memory.net_bytes()));
+    }
+    cells.push_back(fmt::format("{}", row.calls));
+    for (const std::string& key : options_.columns)
+      if (const table_field* field = find_field(key))
+        cells.push_back(format_field(field->value(row), field->kind, unit_));
+      else
+        cells.push_back(cut_begin(display_text(row.source), grid_.width(source_column_)));
+    if (has_shapes_) cells.emplace_back(first_columns(shapes_of(row), grid_.width(shapes_column_)));
+    if (has_stack_)
+      cells.push_back(row.stack.empty() ? "" : cut_begin(display_text(row.stack[0]), grid_.width(stack_column_)));
+    return cells;
+  }
+  [[nodiscard]] static std::string shapes_of(const event_average& row) {
+    return row.shapes.empty() ? "[]" : display_text(row.shapes);
+  }
+  // What keeps rows apart that would print the same name.
+  [[nodiscard]] std::string_view suffix(const event_average& row) const {
+    return row.is_annotation && op_names_.count(row.name) != 0 ? " (annotation)" : "";
+  }
+  [[nodiscard]] std::string full_name(const event_average& row) const {
+    return display_text(row.name) + std::string(suffix(row));
+  }
+
+  // --- what follows the total
+  void add_footer(std::string& out) const {
+    const trace_info& info = averages_.info;
+    if (options_.show_percent_base || averages_.thread_count > 1)
+      out += fmt::format("Percentages are of the self time of {} together: {}\n",
+                         counted(averages_.thread_count, "thread"), format_time(base_ns_, unit_));
+    if (options_.show_cycle && info.first_step >= 0)
+      out += fmt::format("Cycle {}, steps {} to {}\n", info.cycle, info.first_step, info.last_step);
+    if (info.partial) out += "Partial: the window was cut before its last active step was complete\n";
+    if (options_.show_scope_cost && info.scope_cost_ns > 0)
+      out += fmt::format("Recording one scope costs about {}\n", format_time(info.scope_cost_ns, unit_));
+    add_unfinished(out);
+    add_losses(out);
+  }
+  void add_unfinished(std::string& out) const {
+    constexpr std::size_t names_shown = 5;
+    std::int64_t scopes = 0;
+    std::size_t names = 0;
+    std::string list;
+    for (const event_average& row : averages_.rows) {
+      scopes += row.unfinished;
+      if (row.unfinished == 0 || ++names > names_shown) continue;
+      list += (names == 1 ? "" : ", ") + cut_end(display_text(row.name), options_.max_name_column_width, suffix(row));
+    }
+    if (scopes == 0) return;
+    if (names > names_shown) list += fmt::format(" and {} more", names - names_shown);
+    out += fmt::format("Unfinished: {} still open at the end, counted up to there: {}\n",
+                       counted(static_cast<std::uint64_t>(scopes), "scope"), list);
+  }
+  void add_losses(std::string& out) const {
+    struct line {
+      std::uint64_t loss_counts::*count;
+      const char* what;
+      const char* why;
+    };
+    constexpr line lines[] = {
+        {&loss_counts::dropped, "scope", "not recorded, memory for events was full"},
+        {&loss_counts::reentrant, "scope", "of these begun inside the recorder, by a signal handler"},
+        {&loss_counts::late, "scope", "not recorded, begun while recording was being switched off"},
+        {&loss_counts::dropped_arguments, "argument", "not recorded, memory for events was full"},
+        {&loss_counts::dropped_memory, "memory report", "not recorded, memory for events was full"},
+        {&loss_counts::overflow_names, "scope", "recorded without name, memory for names was full"},
+        {&loss_counts::unmatched_ends, "end", "without a begin in this window, left out"},
+        {&loss_counts::unmatched_frees, "free", "of memory allocated before this window, counted without bytes"},
+        {&loss_counts::lost_frees, "free", "never reported: the address was allocated again"},
+        {&loss_counts::clamps, "time stamp", "moved, the clock went backwards"},
+    };
+    for (const line& l : lines)
+      if (const std::uint64_t count = averages_.losses.*l.count; count != 0)
+        out += fmt::format("Lost: {} {}\n", counted(count, l.what), l.why);
+  }
+  static std::string counted(std::uint64_t count, std::string_view what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  }
+
+  const event_averages& averages_;
+  const table_options& options_;
+  row_order order_;
+  time_unit unit_ = time_unit::automatic;
+  text_grid grid_;
+  std::int64_t base_ns_ = 0;
+  std::unordered_map<std::string_view, bool> op_names_;
+  bool has_shapes_ = false;
+  bool has_stack_ = false;
+  std::size_t shapes_column_ = 0, stack_column_ = 0, source_column_ = 0;
+};
+
+}  // namespace detail
+
+inline std::string table(const event_averages& averages, const table_options& options, std::error_code& ec) {
+  detail::table_maker maker(averages, options);
+  ec = maker.check();
+  return ec ? std::string() : maker.text();
+}
+
+STEPPROF_END_NAMESPACE

@@ -1,0 +1,112 @@
+// Reads a Chrome trace file, ours or PyTorch's, back into a trace, so that every report works on files too.
+#pragma once
+
+#include <cerrno>
+#include <fstream>
+#include <istream>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include <nlohmann/json.hpp>
+
+#include <stepprof/tools/chrome_json.hpp>
+#include <stepprof/tools/trace_assembly.hpp>
+#include <stepprof/trace/error.hpp>
+#include <stepprof/trace/trace.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+/// Reads a Chrome trace from memory.
+///
+/// A file has times but no log, so nesting follows torch's interval rule: in the order of begin (ties: the longer one
+/// first, then `Ev Idx`, then the order in the file) an event is a child of the innermost open one that it fits into.
+/// What overlaps without fitting goes to an async track. Times are read as exact ns from their decimal digits. An event
+/// with a sequence number and a forward thread becomes a backward op unless it only wraps one that has the same link.
+/// A free counts only if the file has its allocation. The arrows of the file are the only ones
+/// (`links_are_complete()`). What the format has and a trace has not is named in the notes.
+///
+/// Fails with errc::bad_trace, naming the place and what is wrong, and reads nothing then. Any thread.
+[[nodiscard]] trace parse_trace(std::string_view text, const trace_reader_options& options, std::error_code& ec);
+[[nodiscard]] inline trace parse_trace(std::string_view text, const trace_reader_options& options = {}) {
+  std::error_code ec;
+  trace result = parse_trace(text, options, ec);
+  detail::throw_if(ec, "parse_trace");
+  return result;
+}
+
+/// The same from a stream, which is read to its end.
+[[nodiscard]] trace read_trace(std::istream& in, const trace_reader_options& options, std::error_code& ec);
+[[nodiscard]] inline trace read_trace(std::istream& in, const trace_reader_options& options = {}) {
+  std::error_code ec;
+  trace result = read_trace(in, options, ec);
+  detail::throw_if(ec, "read_trace");
+  return result;
+}
+
+/// The same from a file. When it cannot be opened or read, the error is that of the system (std::system_error).
+[[nodiscard]] trace read_trace_file(const std::string& path, const trace_reader_options& options, std::error_code& ec);
+[[nodiscard]] inline trace read_trace_file(const std::string& path, const trace_reader_options& options = {}) {
+  std::error_code ec;
+  trace result = read_trace_file(path, options, ec);
+  detail::throw_if(ec, ("read_trace_file: " + path).c_str());
+  return result;
+}
+
+// --------------------------------------------------------------------------------------------------------------------
+namespace detail {
+
+template <class... Input>
+trace read_chrome_json(const trace_reader_options& options, std::error_code& ec, Input&&... input) {
+  ec.clear();
+  trace_records records(options);
+  chrome_json_handler<trace_records> handler(records);
+  const bool is_read = nlohmann::json::sax_parse(std::forward<Input>(input)..., &handler);
+  std::string fault = handler.error();
+  if (fault.empty() && !is_read) fault = "not valid JSON";
+  if (fault.empty() && !handler.has_events()) fault = "there is no \"traceEvents\" in it, so it is not a Chrome trace";
+  if (fault.empty()) return trace_assembly(records).run(ec);
+  ec = make_error(errc::bad_trace, "trace file: " + fault);
+  return trace();
+}
+
+// Why a text cannot be a trace, in better words than those of a JSON parser; empty when it may be one.
+inline std::string not_json(std::string_view start) {
+  if (start.empty()) return "trace file: it is empty";
+  if (start.substr(0, 2) == "\x1f\x8b") return "trace file: it is compressed (gzip); unpack it first";
+  return "";
+}
+
+}  // namespace detail
+
+inline trace parse_trace(std::string_view text, const trace_reader_options& options, std::error_code& ec) {
+  const std::string fault = detail::not_json(text);
+  if (fault.empty()) return detail::read_chrome_json(options, ec, text.begin(), text.end());
+  ec = detail::make_error(errc::bad_trace, fault);
+  return trace();
+}
+
+inline trace read_trace(std::istream& in, const trace_reader_options& options, std::error_code& ec) {
+  // Only looks ahead: the parser gets every byte.
+  std::string start(1, static_cast<char>(in.peek()));
+  if (!in.good()) start.clear();
+  if (start == "\x1f") start += '\x8b';
+  const std::string fault = detail::not_json(start);
+  if (fault.empty()) return detail::read_chrome_json(options, ec, in);
+  ec = detail::make_error(errc::bad_trace, fault);
+  return trace();
+}
+
+inline trace read_trace_file(const std::string& path, const trace_reader_options& options, std::error_code& ec) {
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  // A directory can be opened but not read.
+  if (!in || (in.peek() == std::ifstream::traits_type::eof() && errno != 0)) {
+    ec = std::error_code(errno != 0 ? errno : EIO, std::generic_category());
+    return trace();
+  }
+  in.clear();
+  return read_trace(in, options, ec);
+}
+
+STEPPROF_END_NAMESPACE

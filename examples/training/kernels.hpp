@@ -142,8 +142,10 @@ inline tensor threshold_backward(const tensor& gradient, const tensor& result, s
 inline tensor log_softmax_backward_data(const tensor& gradient, const tensor& y, std::int64_t dim) {
   STEPPROF_SCOPE("aten::_log_softmax_backward_data", op, inputs(gradient, y, dim, dtype_float32));
   tensor out = tensor::empty(gradient.sizes());
-  const auto g = rows_of(gradient).array();
-  rows_of(out).array() = g - rows_of(y).array().exp().colwise() * g.rowwise().sum();
+  const auto from = rows_of(gradient), result = rows_of(y);
+  auto to = rows_of(out);
+  for (Eigen::Index i = 0; i < from.rows(); ++i)
+    to.row(i).array() = from.row(i).array() - result.row(i).array().exp() * from.row(i).sum();
   return out;
 }
 

@@ -11,12 +11,12 @@
 #include <stepprof/core/clock.hpp>
 
 #if STEPPROF_POSIX
-#include <pthread.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <pthread.h>   // the key that sees a thread end, fork handlers, the name of a thread
+#include <sys/mman.h>  // the pool is mapped memory
+#include <unistd.h>    // getpid
 #endif
 #if STEPPROF_LINUX
-#include <sys/syscall.h>
+#include <sys/syscall.h>  // gettid, which old C libraries do not wrap
 #endif
 
 STEPPROF_BEGIN_NAMESPACE

@@ -21,6 +21,15 @@
 
 STEPPROF_BEGIN_NAMESPACE
 
+/// Begins of scopes, counted exactly since the process began: each begin that passed the gate is in one of these counts.
+struct recording_totals {
+  std::uint64_t kept = 0;        ///< In a delivered window, and ended in it.
+  std::uint64_t unfinished = 0;  ///< In a delivered window, still open when it was cut.
+  std::uint64_t late = 0;        ///< Passed the gate, but lie in no window.
+  std::uint64_t discarded = 0;   ///< In a warm-up window, which is thrown away.
+  std::uint64_t dropped = 0;     ///< Not recorded: memory was full, or begun inside the recorder itself.
+};
+
 namespace detail {
 
 // What the control side knows of a window.
@@ -35,15 +44,6 @@ struct window_facts {
   bool partial = false;
   std::string trace_id;
   std::string process_name;  // empty: what set_process_name() said
-};
-
-// Begins, counted exactly: every begin that passed the gate is in one of them.
-struct recording_totals {
-  std::uint64_t kept = 0;
-  std::uint64_t unfinished = 0;
-  std::uint64_t late = 0;       // in no window
-  std::uint64_t discarded = 0;  // in a warm-up window, thrown away
-  std::uint64_t dropped = 0;
 };
 
 // All of it under the control lock.

@@ -47,11 +47,19 @@ struct checked_arrow {
   std::size_t catapult_from = nothing, catapult_to = nothing;  // in catapult
 };
 
+// What one end of an arrow is tied to, in order of the file.
+struct checked_binding {
+  std::string cat;
+  std::int64_t ts_ns = 0;
+  std::size_t perfetto = nothing, catapult = nothing;
+};
+
 struct checked_trace {
   json_document document;
   std::vector<trace_finding> findings;
   std::vector<checked_slice> slices;  // in order of the file
   std::vector<checked_arrow> arrows;  // complete ones
+  std::vector<checked_binding> bindings;
   std::map<std::string, int> by_phase, by_category;
   std::map<std::string, std::string> thread_names;   // by "pid/tid"
   std::map<std::string, std::string> process_names;  // by pid
@@ -410,6 +418,7 @@ class trace_checker {
         find("flow_id", flow.position, "the id " + id + " is no integer in [0, 2^53)");
       if (cat.empty() || name.empty()) find("flow_name", flow.position, "an arrow without cat or name");
       check_binding(flow);
+      result_.bindings.push_back({cat, flow.ts_ns, flow.perfetto, flow.catapult});
       if (e.string("ph") == "s") {
         const auto known = keys.emplace(id, key);
         if (!known.second) find("flow_duplicate", flow.position, "a second s with the id " + id);

@@ -63,6 +63,7 @@ inline std::vector<flow_end> flow_ends(const trace& recording) {
   const auto count = static_cast<std::uint32_t>(recording.events().size());
   for (std::uint32_t i = 0; i < count; ++i) {
     const trace_event& e = recording.events()[i];
+    if (e.detail == npos) continue;
     const event_detail& d = recording.detail(e);
     if (d.sequence_number < 0) continue;
     const trace_track& track = recording.tracks()[e.track];

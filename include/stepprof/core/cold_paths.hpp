@@ -333,7 +333,6 @@ inline writer* cold_begin(stamp now, std::uint32_t what, writer* seen) noexcept 
     count_dropped_begin(inside);
     return nullptr;
   }
-  if ((what & id_mask) == overflow_name) w->log->counters.overflow_names.fetch_add(1, std::memory_order_relaxed);
   char* const at = w->cursor;
   store_word(at, now.low, what);
   adjust_reserve(w, 8);

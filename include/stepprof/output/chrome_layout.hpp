@@ -86,14 +86,12 @@ class chrome_layout_maker {
     bool tied = false;
     std::int64_t time_ns = 0;
   };
-  struct open_slice {
-    std::int64_t end_ns;
-  };
-  // Events [first, last) of the track begin, as drawn, at begin_ns.
+  // Events [first, last) of a track begin, as drawn, at begin_ns.
   struct group {
     std::uint32_t first, last;
     std::int64_t begin_ns;
-    bool touched;  // another slice ends at begin_ns
+    std::int64_t next_begin_ns;  // of what comes after it on the track
+    bool touched;                // another slice ends at begin_ns
   };
 
   // Every event that is an end of some arrow, once, by event.
@@ -113,53 +111,60 @@ class chrome_layout_maker {
 
   void lay_out(const trace_track& track) {
     const std::uint32_t end = track.first_event + track.event_count;
-    find_moved(track.first_event, end);
-    open_.clear();
+    open_ends_.clear();
+    moved_.clear();
+    std::int64_t begin_ns = track.event_count != 0 ? visit(track.first_event) : 0;
     for (std::uint32_t first = track.first_event; first < end;) {
-      group g{first, first + 1, begin_of(first), false};
-      while (g.last < end && begin_of(g.last) == g.begin_ns) ++g.last;
-      g.touched = close_until(g.begin_ns);
-      order_.clear();
-      for (std::uint32_t i = g.first; i < g.last; ++i) order_.push_back(i);
-      if (order_.size() > 1)
-        std::stable_sort(order_.begin(), order_.end(), [this](std::uint32_t a, std::uint32_t b) {
-          return events_[a].duration_ns() > events_[b].duration_ns();
-        });
-      for (const std::uint32_t i : order_) open(i);
-      if (order_.size() > 1 || moved(g.first)) remark_on_group();
-      tie(g, g.last < end ? begin_of(g.last) : INT64_MAX);
+      group g{first, first + 1, begin_ns, INT64_MAX, close_until(begin_ns)};
+      while (g.last < end && (g.next_begin_ns = visit(g.last)) == begin_ns) ++g.last;
+      if (g.last == end) g.next_begin_ns = INT64_MAX;
+      lay_out(g);
       first = g.last;
+      begin_ns = g.next_begin_ns;
     }
+  }
+  void lay_out(const group& g) {
+    if (g.last - g.first == 1) {
+      open(g.first);
+      if (moved(g.first)) result_.remarks.push_back({g.first, true, true});
+    } else {
+      sort(g);
+      for (const std::uint32_t event : order_) open(event);
+      remark_on_group();
+    }
+    tie(g);
+  }
+  void sort(const group& g) {
+    order_.clear();
+    for (std::uint32_t event = g.first; event < g.last; ++event) order_.push_back(event);
+    std::stable_sort(order_.begin(), order_.end(), [this](std::uint32_t a, std::uint32_t b) {
+      return events_[a].duration_ns() > events_[b].duration_ns();
+    });
   }
 
-  // Marks the events without length that lie at the end of the nearest one with length around them.
-  void find_moved(std::uint32_t first, std::uint32_t end) {
-    moved_.assign(end - first, false);
-    first_ = first;
-    for (std::uint32_t i = first; i < end; ++i) {
-      const trace_event& e = events_[i];
-      if (e.parent == npos || e.duration_ns() != 0) continue;
-      const trace_event& p = events_[e.parent];
-      moved_[i - first] = p.duration_ns() == 0 ? moved_[e.parent - first] : p.end_ns == e.begin_ns;
-    }
+  // When the event begins as drawn. To be called once for each event of a track, in order, as a moved parent moves what
+  // is in it.
+  std::int64_t visit(std::uint32_t event) {
+    const trace_event& e = events_[event];
+    if (e.duration_ns() != 0 || e.parent == npos) return e.begin_ns;
+    const trace_event& p = events_[e.parent];
+    if (p.duration_ns() == 0 ? !moved(e.parent) : p.end_ns != e.begin_ns) return e.begin_ns;
+    moved_.push_back(event);
+    return e.begin_ns - 1;
   }
-  [[nodiscard]] bool moved(std::uint32_t event) const noexcept { return moved_[event - first_]; }
-  [[nodiscard]] std::int64_t begin_of(std::uint32_t event) const noexcept {
-    return events_[event].begin_ns - (moved(event) ? 1 : 0);
-  }
-  [[nodiscard]] std::int64_t end_of(std::uint32_t event) const noexcept {
-    return events_[event].end_ns - (moved(event) ? 1 : 0);
+  [[nodiscard]] bool moved(std::uint32_t event) const noexcept {
+    return events_[event].duration_ns() == 0 && std::binary_search(moved_.begin(), moved_.end(), event);
   }
 
   void open(std::uint32_t event) {
-    open_.push_back({end_of(event)});
-    if (open_.size() > chrome_layout::max_depth) ++result_.too_deep;
+    open_ends_.push_back(events_[event].end_ns - (moved(event) ? 1 : 0));
+    if (open_ends_.size() > chrome_layout::max_depth) ++result_.too_deep;
   }
   // Whether a slice ended exactly then.
   bool close_until(std::int64_t time_ns) noexcept {
     bool exactly = false;
-    for (; !open_.empty() && open_.back().end_ns <= time_ns; open_.pop_back())
-      exactly = exactly || open_.back().end_ns == time_ns;
+    for (; !open_ends_.empty() && open_ends_.back() <= time_ns; open_ends_.pop_back())
+      exactly = exactly || open_ends_.back() == time_ns;
     return exactly;
   }
 
@@ -176,23 +181,24 @@ class chrome_layout_maker {
   }
 
   // Only the last slice of a group can be an end of an arrow.
-  void tie(const group& g, std::int64_t next_begin_ns) {
-    if (ends_.empty()) return;
-    arrow_end* end = end_at(order_.back());
-    if (end == nullptr || open_.size() > chrome_layout::max_depth || !alone_without_length(order_.back())) return;
-    const std::uint32_t track = events_[end->event].track;
+  void tie(const group& g) {
+    while (next_end_ < ends_.size() && ends_[next_end_].event < g.first) ++next_end_;
+    if (next_end_ == ends_.size() || ends_[next_end_].event >= g.last) return;
+    const std::uint32_t last = g.last - g.first == 1 ? g.first : order_.back();
+    arrow_end* end = end_at(last);
+    if (end == nullptr || open_ends_.size() > chrome_layout::max_depth || !alone_without_length(g, last)) return;
     const std::int64_t time_ns = g.begin_ns + (g.touched ? 1 : 0);
-    const bool inside = !g.touched || (time_ns < end_of(end->event) && time_ns < next_begin_ns);
-    end->tied = inside && !instants_[0].any_within(track, g.begin_ns, time_ns);
+    const bool inside = !g.touched || (time_ns < open_ends_.back() && time_ns < g.next_begin_ns);
+    end->tied = inside && !instants_[0].any_within(events_[last].track, g.begin_ns, time_ns);
     end->time_ns = time_ns;
   }
   // Beside a slice of no length only those around it may have none, or catapult nests them differently.
-  [[nodiscard]] bool alone_without_length(std::uint32_t event) const noexcept {
+  [[nodiscard]] bool alone_without_length(const group& g, std::uint32_t event) const noexcept {
     if (events_[event].duration_ns() != 0) return true;
     std::size_t around = 0;
     for (std::uint32_t i = event; i != npos && events_[i].duration_ns() == 0; i = events_[i].parent) ++around;
     std::size_t all = 0;
-    for (const std::uint32_t i : order_) all += events_[i].duration_ns() == 0 ? 1u : 0u;
+    for (std::uint32_t i = g.first; i < g.last; ++i) all += events_[i].duration_ns() == 0 ? 1u : 0u;
     return all == around;
   }
 
@@ -213,10 +219,10 @@ class chrome_layout_maker {
   const std::vector<trace_link>& links_;
   std::vector<arrow_end> ends_;
   std::vector<thread_instants> instants_;  // none or one: made only when there are arrows
-  std::vector<bool> moved_;                // of the events of the track at hand, from first_ on
-  std::uint32_t first_ = 0;
-  std::vector<open_slice> open_;
-  std::vector<std::uint32_t> order_;  // the group at hand, as Perfetto sorts it
+  std::size_t next_end_ = 0;               // ends_ before it lie before the group at hand
+  std::vector<std::uint32_t> moved_;       // of the track at hand
+  std::vector<std::int64_t> open_ends_;    // of the slices that are open in Perfetto
+  std::vector<std::uint32_t> order_;       // the group at hand, as Perfetto sorts it
   chrome_layout result_;
 };
 

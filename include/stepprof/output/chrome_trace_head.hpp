@@ -180,7 +180,7 @@ class chrome_trace_head {
     for (const trace_metadata& m : trace_.metadata()) {
       std::string key;
       append_json_string(key, is_reserved_key(m.key) ? "user." + m.key : m.key);
-      pairs.emplace_back(key, json_value(m.json));
+      pairs.emplace_back(key, valid_json(m.json));
     }
     // Compared as written: two keys may differ only in bytes that are replaced.
     std::set<std::string_view> seen;

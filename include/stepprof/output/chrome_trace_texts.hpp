@@ -37,7 +37,7 @@ inline std::string argument_key(std::string_view key) {
 }
 
 // Valid JSON normalised, anything else as a string.
-inline std::string json_value(std::string_view text) {
+inline std::string valid_json(std::string_view text) {
   std::string result;
   if (find_json_fault(text))
     append_json_string(result, text);
@@ -95,7 +95,7 @@ class chrome_trace_texts {
   }
   // A JSON value given as text. Valid until the next call.
   std::string_view json(std::uint32_t text) {
-    const auto prepare = [&](std::string& out) { out += json_value(trace_.text(text)); };
+    const auto prepare = [&](std::string& out) { out += valid_json(trace_.text(text)); };
     if (!values_) values_ = std::make_unique<prepared_texts>(trace_.text_count());
     return values_->get(text, prepare);
   }

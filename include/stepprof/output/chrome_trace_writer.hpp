@@ -171,7 +171,8 @@ class chrome_trace_writer {
     where_ = std::to_string(ids_.pid_of_track(index)) + ",\"tid\":" + std::to_string(ids_.tid(index));
     auto remark = std::lower_bound(layout_.remarks.begin(), layout_.remarks.end(), track.first_event,
                                    [](const drawing_remark& r, std::uint32_t event) { return r.event < event; });
-    for (std::uint32_t i = track.first_event; i < track.first_event + track.event_count; ++i) {
+    const std::uint32_t end = track.first_event + track.event_count;
+    for (std::uint32_t i = track.first_event; i < end; ++i) {
       const drawing_remark* mine = nullptr;
       if (remark != layout_.remarks.end() && remark->event == i) mine = &*remark++;
       if (nested)

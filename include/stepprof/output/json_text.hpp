@@ -102,23 +102,25 @@ inline constexpr char digit_pairs[201] =
     "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
     "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 
+inline std::size_t digit_count(std::uint64_t value) noexcept {
+  for (std::size_t count = 1;; count += 4, value /= 10000) {
+    if (value < 10) return count;
+    if (value < 100) return count + 1;
+    if (value < 1000) return count + 2;
+    if (value < 10000) return count + 3;
+  }
+}
+
+// In place from the back: a buffer of its own would cost a copy of unknown size.
 inline char* write_digits(char* out, std::uint64_t value) noexcept {
-  char buffer[max_integer_size];
-  char* at = buffer + sizeof buffer;
-  while (value >= 100) {
-    at -= 2;
-    std::memcpy(at, digit_pairs + 2 * (value % 100), 2);
-    value /= 100;
-  }
-  if (value >= 10) {
-    at -= 2;
-    std::memcpy(at, digit_pairs + 2 * value, 2);
-  } else {
-    *--at = static_cast<char>('0' + value);
-  }
-  const auto size = static_cast<std::size_t>(buffer + sizeof buffer - at);
-  std::memcpy(out, at, size);
-  return out + size;
+  char* const end = out + digit_count(value);
+  char* at = end;
+  for (; value >= 100; value /= 100) std::memcpy(at -= 2, digit_pairs + 2 * (value % 100), 2);
+  if (value >= 10)
+    std::memcpy(at - 2, digit_pairs + 2 * value, 2);
+  else
+    at[-1] = static_cast<char>('0' + value);
+  return end;
 }
 
 // |value| without overflow at the smallest one.

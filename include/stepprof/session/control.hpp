@@ -97,4 +97,13 @@ inline void install_recorder(control_state& state) {
 
 }  // namespace detail
 
+/// What became of every scope since the process began. While nothing is recording, scopes behind the last window are
+/// counted as late first, so that the counts are complete. Any thread.
+[[nodiscard]] inline recording_totals process_totals() {
+  detail::control_state& state = detail::control();
+  const std::lock_guard<std::mutex> hold(state.mutex);
+  if (state.running == nullptr) state.reader.discard(state.reader.note(), false);
+  return state.reader.totals();
+}
+
 STEPPROF_END_NAMESPACE

@@ -18,7 +18,7 @@ STEPPROF_BEGIN_NAMESPACE
 namespace detail {
 
 // Any JSON value. Arrays and objects are kept as text with ", " and ": " between their parts.
-struct json_value {
+struct file_value {
   enum class type : std::uint8_t { none, null, boolean, int64, uint64, real, text, json };
   type kind = type::none;
   bool boolean = false;
@@ -35,23 +35,31 @@ struct json_value {
     if (kind != type::uint64) return otherwise;
     return uint64 > std::uint64_t{INT64_MAX} ? INT64_MAX : static_cast<std::int64_t>(uint64);
   }
+  [[nodiscard]] std::uint64_t unsigned_or(std::uint64_t otherwise) const noexcept {
+    if (kind == type::uint64) return uint64;
+    return kind == type::int64 && int64 >= 0 ? static_cast<std::uint64_t>(int64) : otherwise;
+  }
+  [[nodiscard]] double as_double() const noexcept {
+    if (kind == type::int64) return static_cast<double>(int64);
+    return kind == type::uint64 ? static_cast<double>(uint64) : real;
+  }
 };
 
 // One element of "traceEvents" as it stands in the file.
 struct chrome_event {
   std::size_t index = 0;
   std::string ph, cat, name, bp;
-  json_value ts, dur, pid, tid, id;
-  std::vector<std::pair<std::string, json_value>> args;
+  file_value ts, dur, pid, tid, id;
+  std::vector<std::pair<std::string, file_value>> args;
 
-  [[nodiscard]] const json_value* arg(std::string_view key) const noexcept {
+  [[nodiscard]] const file_value* arg(std::string_view key) const noexcept {
     for (const auto& pair : args)
       if (pair.first == key) return &pair.second;
     return nullptr;
   }
 };
 
-inline void append_json_string(std::string& out, std::string_view text) {
+inline void quote_json(std::string& out, std::string_view text) {
   constexpr char digits[] = "0123456789abcdef";
   out += '"';
   for (const char c : text) {
@@ -71,21 +79,24 @@ inline void append_json_string(std::string& out, std::string_view text) {
 }
 
 // A JSON value as text, whatever it is.
-inline std::string json_text(const json_value& value) {
+inline std::string text_of(const file_value& value) {
   std::string out;
   switch (value.kind) {
-    case json_value::type::none:
-    case json_value::type::null:
+    case file_value::type::none:
+    case file_value::type::null:
       return "null";
-    case json_value::type::boolean:
+    case file_value::type::boolean:
       return value.boolean ? "true" : "false";
-    case json_value::type::text:
-      append_json_string(out, value.text);
+    case file_value::type::text:
+      quote_json(out, value.text);
       return out;
     default:
       return value.text;
   }
 }
+
+// The largest time of a file: 146 years, so that a begin and a duration can be added.
+inline constexpr std::int64_t max_file_time_ns = 4600000000000000000;
 
 // Microseconds, written as a decimal number, in whole nanoseconds: exact where a double is not (16 digits and more).
 // False when the text is no number or the time does not fit.
@@ -121,11 +132,15 @@ inline bool parse_microseconds(std::string_view text, std::int64_t& ns) {
   if (zeros == std::string::npos) return true;
   // Digits in front of the decimal point of the ns value.
   const std::int64_t whole = point + exponent + 3;
-  if (whole - static_cast<std::int64_t>(zeros) > 18) return false;
-  for (std::int64_t k = 0; k < whole; ++k)
-    ns = ns * 10 + (k < static_cast<std::int64_t>(digits.size()) ? digits[static_cast<std::size_t>(k)] - '0' : 0);
-  if (whole >= 0 && whole < static_cast<std::int64_t>(digits.size()) && digits[static_cast<std::size_t>(whole)] >= '5')
-    ++ns;
+  if (whole - static_cast<std::int64_t>(zeros) > 19) return false;
+  const auto digit = [&digits](std::int64_t k) {
+    return k >= 0 && k < static_cast<std::int64_t>(digits.size()) ? digits[static_cast<std::size_t>(k)] - '0' : 0;
+  };
+  std::uint64_t value = 0;
+  for (std::int64_t k = 0; k < whole; ++k) value = value * 10 + static_cast<std::uint64_t>(digit(k));
+  if (digit(whole) >= 5) ++value;
+  if (value > std::uint64_t{max_file_time_ns}) return false;
+  ns = static_cast<std::int64_t>(value);
   if (is_negative) ns = -ns;
   return true;
 }
@@ -140,34 +155,34 @@ class chrome_json_handler {
   [[nodiscard]] const std::string& error() const noexcept { return error_; }
   [[nodiscard]] bool has_events() const noexcept { return has_events_; }
 
-  bool null() { return scalar(json_value::type::null, "null"); }
+  bool null() { return scalar(file_value::type::null, "null"); }
   bool boolean(bool b) {
     value_.boolean = b;
-    return scalar(json_value::type::boolean, b ? "true" : "false");
+    return scalar(file_value::type::boolean, b ? "true" : "false");
   }
   bool number_integer(std::int64_t n) {
     value_.int64 = n;
-    return scalar(json_value::type::int64, std::to_string(n));
+    return scalar(file_value::type::int64, std::to_string(n));
   }
   bool number_unsigned(std::uint64_t n) {
     value_.uint64 = n;
     value_.int64 = static_cast<std::int64_t>(n);
-    return scalar(n > std::uint64_t{INT64_MAX} ? json_value::type::uint64 : json_value::type::int64, std::to_string(n));
+    return scalar(n > std::uint64_t{INT64_MAX} ? file_value::type::uint64 : file_value::type::int64, std::to_string(n));
   }
   bool number_float(double n, std::string text) {
     for (char& c : text)
       if ((c < '0' || c > '9') && c != '-' && c != '+' && c != 'e' && c != 'E') c = '.';  // the locale's decimal sign
     value_.real = n;
-    return scalar(json_value::type::real, std::move(text));
+    return scalar(file_value::type::real, std::move(text));
   }
   bool string(std::string& text) {
     if (captured_ != 0) {
       comma();
-      append_json_string(capture_, text);
+      quote_json(capture_, text);
       after_key_ = false;
       return true;
     }
-    return scalar(json_value::type::text, std::move(text));
+    return scalar(file_value::type::text, std::move(text));
   }
   template <class Binary>
   bool binary(Binary&) {
@@ -177,7 +192,7 @@ class chrome_json_handler {
   bool key(std::string& text) {
     if (captured_ != 0) {
       comma();
-      append_json_string(capture_, text);
+      quote_json(capture_, text);
       capture_ += ": ";
       after_key_ = true;
       return true;
@@ -256,14 +271,14 @@ class chrome_json_handler {
     capture_ += bracket;
     after_key_ = false;
     if (--captured_ != 0) return true;
-    return scalar(json_value::type::json, std::move(capture_));
+    return scalar(file_value::type::json, std::move(capture_));
   }
   void comma() {
     if (!after_key_) capture_ += ", ";
     after_key_ = false;
   }
 
-  bool scalar(json_value::type kind, std::string text) {
+  bool scalar(file_value::type kind, std::string text) {
     if (captured_ != 0) {
       comma();
       capture_ += text;
@@ -288,9 +303,9 @@ class chrome_json_handler {
     return true;
   }
   bool refuse_element() { return refuse("traceEvents[" + std::to_string(event_count_) + "] is not an object"); }
-  json_value take() {
-    json_value result = std::move(value_);
-    value_ = json_value();
+  file_value take() {
+    file_value result = std::move(value_);
+    value_ = file_value();
     return result;
   }
   // Duplicate keys: the last one counts, as in the viewers.
@@ -309,7 +324,7 @@ class chrome_json_handler {
     };
     struct value_field {
       const char* key;
-      json_value chrome_event::*field;
+      file_value chrome_event::*field;
     };
     static constexpr text_field texts[] = {{"ph", &chrome_event::ph},
                                            {"cat", &chrome_event::cat},
@@ -321,7 +336,7 @@ class chrome_json_handler {
                                              {"tid", &chrome_event::tid},
                                              {"id", &chrome_event::id}};
     for (const text_field& t : texts)
-      if (key_ == t.key && value_.kind == json_value::type::text) {
+      if (key_ == t.key && value_.kind == file_value::type::text) {
         event_.*t.field = take().text;
         return true;
       }
@@ -336,7 +351,7 @@ class chrome_json_handler {
   Sink& sink_;
   place place_ = place::nowhere;
   std::string key_, arg_key_;
-  json_value value_;
+  file_value value_;
   chrome_event event_;
   std::size_t event_count_ = 0;
   std::string capture_;

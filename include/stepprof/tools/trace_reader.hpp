@@ -59,13 +59,13 @@ namespace detail {
 template <class... Input>
 trace read_chrome_json(const trace_reader_options& options, std::error_code& ec, Input&&... input) {
   ec.clear();
-  trace_assembly assembly(options);
-  chrome_json_handler<trace_assembly> handler(assembly);
+  trace_records records(options);
+  chrome_json_handler<trace_records> handler(records);
   const bool is_read = nlohmann::json::sax_parse(std::forward<Input>(input)..., &handler);
   std::string fault = handler.error();
   if (fault.empty() && !is_read) fault = "not valid JSON";
   if (fault.empty() && !handler.has_events()) fault = "there is no \"traceEvents\" in it, so it is not a Chrome trace";
-  if (fault.empty()) return assembly.finish(ec);
+  if (fault.empty()) return trace_assembly(records).run(ec);
   ec = make_error(errc::bad_trace, "trace file: " + fault);
   return trace();
 }

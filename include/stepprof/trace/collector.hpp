@@ -21,6 +21,16 @@
 
 STEPPROF_BEGIN_NAMESPACE
 
+/// Begins of scopes, counted exactly since the process began: each begin that passed the gate is in one of these
+/// counts.
+struct recording_totals {
+  std::uint64_t kept = 0;        ///< In a delivered window, and ended in it.
+  std::uint64_t unfinished = 0;  ///< In a delivered window, still open when it was cut.
+  std::uint64_t late = 0;        ///< Passed the gate, but lie in no window.
+  std::uint64_t discarded = 0;   ///< In a warm-up window, which is thrown away.
+  std::uint64_t dropped = 0;     ///< Not recorded: memory was full, or begun inside the recorder itself.
+};
+
 namespace detail {
 
 // What the control side knows of a window.
@@ -37,15 +47,6 @@ struct window_facts {
   std::string process_name;  // empty: what set_process_name() said
 };
 
-// Begins, counted exactly: every begin that passed the gate is in one of them.
-struct recording_totals {
-  std::uint64_t kept = 0;
-  std::uint64_t unfinished = 0;
-  std::uint64_t late = 0;       // in no window
-  std::uint64_t discarded = 0;  // in a warm-up window, thrown away
-  std::uint64_t dropped = 0;
-};
-
 // What one thread did in a window, and the state of its log behind it.
 struct replayed_thread {
   thread_record record;
@@ -59,7 +60,8 @@ std::uint64_t settle_foreign_ends(std::vector<Thread>& threads) {
   for (const Thread& ender : threads)
     for (const thread_record::foreign_end& end : ender.record.foreign_ends) {
       const bool found = std::any_of(threads.begin(), threads.end(), [&end](Thread& owner) {
-        return (end.thread == 0 || owner.record.thread == end.thread) && owner.replay->end_elsewhere(owner.record, end);
+        const bool may_own = end.serial != 0 || owner.record.thread == end.thread;
+        return may_own && owner.replay->end_elsewhere(owner.record, end);
       });
       unmatched += found ? 0 : 1;
     }
@@ -152,14 +154,12 @@ class collector {
     std::uint64_t reentrant = 0;
     std::uint64_t arguments = 0;
     std::uint64_t memory = 0;
-    std::uint64_t names = 0;
     std::uint64_t ends = 0;
     void add(const log_counters& c) {
       dropped += c.dropped_begins.load(std::memory_order_relaxed);
       reentrant += c.reentrant.load(std::memory_order_relaxed);
       arguments += c.dropped_arguments.load(std::memory_order_relaxed);
       memory += c.dropped_memory.load(std::memory_order_relaxed);
-      names += c.overflow_names.load(std::memory_order_relaxed);
       ends += c.lost_ends.load(std::memory_order_relaxed);
     }
   };
@@ -243,7 +243,6 @@ class collector {
     fresh.reentrant -= reported_losses_.reentrant;
     fresh.arguments -= reported_losses_.arguments;
     fresh.memory -= reported_losses_.memory;
-    fresh.names -= reported_losses_.names;
     fresh.ends -= reported_losses_.ends;
     if (consume) reported_losses_ = now;
     return fresh;
@@ -492,6 +491,7 @@ inline void window_assembly::add_thread(thread_part& part) {
   }
   builder_.losses().unmatched_ends += record.unmatched_ends;
   builder_.losses().clamps += record.clamps;
+  builder_.losses().overflow_names += record.overflow_names;
 }
 
 inline void window_assembly::add_apart(const thread_part& part, const std::vector<trace_event>& apart) {
@@ -677,7 +677,6 @@ inline trace collector::collect(const cut& until, const window_facts& window, bo
   counts.reentrant = lost.reentrant;
   counts.dropped_arguments = lost.arguments;
   counts.dropped_memory = lost.memory;
-  counts.overflow_names = lost.names;
   counts.late = window_late_;
   counts.cold_chunks = the_pool.cold_blocks() - reported_cold_;
   assembly.builder().info().profiler_bytes = static_cast<std::uint64_t>(the_pool.taken_blocks()) * block_bytes;

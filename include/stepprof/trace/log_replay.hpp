@@ -10,6 +10,7 @@
 
 #include <stepprof/core/chunk.hpp>
 #include <stepprof/core/clock.hpp>
+#include <stepprof/core/name_table.hpp>
 #include <stepprof/core/word.hpp>
 #include <stepprof/trace/trace.hpp>
 
@@ -66,7 +67,7 @@ struct thread_record {
   std::uint64_t begins = 0;
   std::uint64_t unmatched_ends = 0;
   std::uint64_t clamps = 0;
-  std::uint64_t truncated_inputs = 0;
+  std::uint64_t overflow_names = 0;
   std::uint64_t last_ticks = 0;
 };
 
@@ -114,10 +115,33 @@ class log_replay {
     return std::move(out_);
   }
 
-  // A scope of this thread was ended on another one. False when no such scope is open, or outlived the scope that it
-  // began in.
+  // A scope of this thread was ended on another one: of several with this name, the last that had begun by then. False
+  // when there is none.
   bool end_elsewhere(thread_record& mine, const thread_record::foreign_end& end) {
-    return end_elsewhere(open_, mine, end) || end_elsewhere(strays_, mine, end);
+    std::vector<open_scope>* list = nullptr;
+    std::size_t at = 0;
+    bool at_has_begun = false;
+    for (std::vector<open_scope>* scopes : {&open_, &strays_})
+      for (std::size_t i = 0; i < scopes->size(); ++i) {
+        const open_scope& scope = (*scopes)[i];
+        if (!is(scope, end.id, end.serial)) continue;
+        const bool has_begun =
+            scope.event == npos || static_cast<std::uint64_t>(mine.events[scope.event].begin_ns) <= end.ticks;
+        // Events are numbered as they begin, those of earlier windows being npos: one more makes them the first.
+        const bool later = list != nullptr && scope.event + 1 > (*list)[at].event + 1;
+        if (list != nullptr && (has_begun == at_has_begun ? later != has_begun : !has_begun)) continue;
+        list = scopes;
+        at = i;
+        at_has_begun = has_begun;
+      }
+    if (list == nullptr) return false;
+    if ((*list)[at].event != npos) {
+      trace_event& e = mine.events[(*list)[at].event];
+      e.end_ns = (std::max)(static_cast<std::int64_t>(end.ticks), e.begin_ns);
+      e.flags = trace_event::other_thread;
+    }
+    list->erase(list->begin() + static_cast<std::ptrdiff_t>(at));
+    return true;
   }
   [[nodiscard]] bool has_open() const noexcept { return !open_.empty() || !strays_.empty(); }
 
@@ -130,24 +154,6 @@ class log_replay {
   // Scopes that outlived their enclosing one, by a manual end, a scope on the heap or a longjmp. The last few are kept
   // so that their own end is still found.
   static constexpr std::size_t max_strays = 4096;
-
-  // Of several scopes with this name, the last one that had begun by then.
-  static bool end_elsewhere(std::vector<open_scope>& list, thread_record& mine, const thread_record::foreign_end& end) {
-    auto found = list.end();
-    for (auto it = list.begin(); it != list.end(); ++it) {
-      if (!is(*it, end.id, end.serial)) continue;
-      const bool begun = it->event == npos || static_cast<std::uint64_t>(mine.events[it->event].begin_ns) <= end.ticks;
-      if (begun || found == list.end()) found = it;
-    }
-    if (found == list.end()) return false;
-    if (found->event != npos) {
-      trace_event& e = mine.events[found->event];
-      e.end_ns = (std::max)(static_cast<std::int64_t>(end.ticks), e.begin_ns);
-      e.flags = trace_event::other_thread;
-    }
-    list.erase(found);
-    return true;
-  }
 
   std::uint64_t time_of(word w) { return clamp((static_cast<std::uint64_t>(high_) << 32) | w.low); }
   std::uint64_t clamp(std::uint64_t ticks) {
@@ -234,6 +240,7 @@ class log_replay {
     open_.push_back({id_of(w), static_cast<std::uint32_t>(out_.events.size()), serial});
     out_.events.push_back(e);
     ++out_.begins;
+    if (id_of(w) == overflow_name) ++out_.overflow_names;
   }
 
   static bool is(const open_scope& scope, std::uint32_t id, std::uint64_t serial) noexcept {

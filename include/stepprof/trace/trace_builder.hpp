@@ -73,6 +73,9 @@ class trace_builder {
   [[nodiscard]] loss_counts& losses() noexcept { return data_.losses; }
   [[nodiscard]] trace_track& track(std::uint32_t index) { return data_.tracks[index]; }
   [[nodiscard]] const trace_track& track(std::uint32_t index) const { return data_.tracks[index]; }
+  [[nodiscard]] std::uint32_t process_count() const noexcept {
+    return static_cast<std::uint32_t>(data_.processes.size());
+  }
   [[nodiscard]] trace_process& process(std::uint32_t index) { return data_.processes[index]; }
 
   /// The finished trace; the builder is empty afterwards. When an invariant is broken, `ec` is errc::bad_trace with a

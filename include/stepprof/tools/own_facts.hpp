@@ -1,0 +1,203 @@
+// The key `stepprof` of a trace file that stepprof wrote: what the Chrome format itself cannot say.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <stepprof/trace/trace.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+namespace detail {
+
+// Our writer puts `user.` in front of a user's key that has a meaning of its own; this takes it away again.
+template <std::size_t Count>
+std::string without_user_prefix(const std::string& key, const std::string_view (&reserved)[Count]) {
+  constexpr std::string_view prefix = "user.";
+  if (key.compare(0, prefix.size(), prefix) != 0) return key;
+  const std::string_view rest = std::string_view(key).substr(prefix.size());
+  return std::find(std::begin(reserved), std::end(reserved), rest) != std::end(reserved) ? std::string(rest) : key;
+}
+inline std::string unprefixed_argument(const std::string& key) {
+  static constexpr std::string_view reserved[] = {
+      "",           "External id",   "Record function id", "Ev Idx",          "Sequence number", "Fwd thread id",
+      "Input Dims", "Input Strides", "Input type",         "Concrete Inputs", "Call stack",      "Source",
+      "finished",   "Other thread",  "Out of order",       "Parent Ev Idx",   "Moved ns",        "Module Hierarchy",
+      "Backend"};
+  return without_user_prefix(key, reserved);
+}
+inline std::string unprefixed_file_key(const std::string& key) {
+  static constexpr std::string_view reserved[] = {"",
+                                                  "schemaVersion",
+                                                  "deviceProperties",
+                                                  "stepprof",
+                                                  "displayTimeUnit",
+                                                  "baseTimeNanoseconds",
+                                                  "traceName",
+                                                  "systemTraceEvents",
+                                                  "traceEvents",
+                                                  "stackFrames",
+                                                  "samples",
+                                                  "traceAnnotations",
+                                                  "metadata",
+                                                  "powerTraceAsString",
+                                                  "controllerTraceDataKey"};
+  return without_user_prefix(key, reserved);
+}
+
+// All of it, with pid and tid as the file shows them and events by their "Ev Idx" (-1: none).
+struct own_facts {
+  struct step {
+    trace_step step;
+    std::int64_t event = -1;
+  };
+  struct unmatched {
+    std::int64_t event = -1;
+    std::uint32_t count = 0;
+  };
+  struct track {
+    std::int64_t pid = 0;
+    trace_track track;
+  };
+
+  bool valid = false;  // the file is ours, of a schema that we know
+  std::int64_t zero_ns = 0;
+  trace_info info;
+  loss_counts losses;
+  std::vector<trace_note> notes;
+  std::vector<step> steps;
+  std::vector<paused_interval> pauses;
+  std::vector<unmatched> unmatched_frees;
+  std::vector<trace_process> processes;
+  std::vector<track> tracks;
+};
+
+// Reads the object. Missing or odd fields keep their defaults: a file that some tool has changed is still read.
+class own_facts_reader {
+ public:
+  static own_facts read(const std::string& text) {
+    own_facts facts;
+    const json object = json::parse(text, nullptr, false);
+    facts.valid = object.is_object() && integer(object, "schema") == 1;
+    if (!facts.valid) return facts;
+    facts.zero_ns = integer(object, "zero_ns");
+    read_info(object, facts.info);
+    read_losses(at(object, "losses"), facts.losses);
+    for (const json& note : list(object, "notes"))
+      facts.notes.push_back({text_at(note, "code"), text_at(note, "text")});
+    for (const json& s : list(object, "steps")) {
+      const trace_step step{integer(s, "number"), integer(s, "begin_ns"), integer(s, "end_ns"), npos,
+                            boolean(s, "complete")};
+      facts.steps.push_back({step, integer(s, "event", -1)});
+    }
+    for (const json& p : list(object, "pauses"))
+      if (p.is_array() && p.size() == 2) facts.pauses.push_back({number(p[0]), number(p[1])});
+    for (const json& f : list(object, "unmatched_frees"))
+      facts.unmatched_frees.push_back({integer(f, "event", -1), static_cast<std::uint32_t>(integer(f, "count"))});
+    for (const json& p : list(object, "processes")) facts.processes.push_back(process(p));
+    for (const json& t : list(object, "tracks")) facts.tracks.push_back({integer(t, "pid"), track(t)});
+    return facts;
+  }
+
+ private:
+  using json = nlohmann::json;
+
+  static const json& at(const json& object, const char* key) {
+    static const json nothing;
+    const auto found = object.is_object() ? object.find(key) : object.end();
+    return object.is_object() && found != object.end() ? *found : nothing;
+  }
+  static const json& list(const json& object, const char* key) {
+    static const json empty = json::array();
+    const json& value = at(object, key);
+    return value.is_array() ? value : empty;
+  }
+  // Numbers beyond int64 are written as texts.
+  static std::int64_t number(const json& value, std::int64_t otherwise = 0) {
+    return value.is_number_integer() ? value.get<std::int64_t>() : otherwise;
+  }
+  static std::int64_t integer(const json& object, const char* key, std::int64_t otherwise = 0) {
+    return number(at(object, key), otherwise);
+  }
+  static std::uint64_t count(const json& object, const char* key) {
+    const json& value = at(object, key);
+    if (value.is_string()) return std::strtoull(value.get_ref<const std::string&>().c_str(), nullptr, 10);
+    return value.is_number_integer() ? value.get<std::uint64_t>() : 0;
+  }
+  static bool boolean(const json& object, const char* key) {
+    const json& value = at(object, key);
+    return value.is_boolean() && value.get<bool>();
+  }
+  static std::string text_at(const json& object, const char* key) {
+    const json& value = at(object, key);
+    return value.is_string() ? value.get<std::string>() : std::string();
+  }
+
+  static void read_info(const json& object, trace_info& info) {
+    const json& cost = at(object, "scope_cost_ns");
+    info.begin_ns = integer(object, "begin_ns");
+    info.end_ns = integer(object, "end_ns");
+    info.base_time_ns = integer(object, "base_time_ns");
+    info.cycle = integer(object, "cycle");
+    info.first_step = integer(object, "first_step", -1);
+    info.last_step = integer(object, "last_step", -1);
+    info.first_event_index = count(object, "first_event_index");
+    info.partial = boolean(object, "partial");
+    info.scope_cost_ns = cost.is_number() ? cost.get<double>() : 0;
+    info.profiler_bytes = count(object, "profiler_bytes");
+    info.clock = text_at(object, "clock");
+  }
+  static void read_losses(const json& object, loss_counts& losses) {
+    const std::pair<const char*, std::uint64_t loss_counts::*> fields[] = {
+        {"kept", &loss_counts::kept},
+        {"unfinished", &loss_counts::unfinished},
+        {"late", &loss_counts::late},
+        {"dropped", &loss_counts::dropped},
+        {"reentrant", &loss_counts::reentrant},
+        {"dropped_arguments", &loss_counts::dropped_arguments},
+        {"dropped_memory", &loss_counts::dropped_memory},
+        {"overflow_names", &loss_counts::overflow_names},
+        {"clamps", &loss_counts::clamps},
+        {"unmatched_frees", &loss_counts::unmatched_frees},
+        {"unmatched_ends", &loss_counts::unmatched_ends},
+        {"lost_frees", &loss_counts::lost_frees},
+        {"cold_chunks", &loss_counts::cold_chunks},
+    };
+    for (const auto& [key, field] : fields) losses.*field = count(object, key);
+  }
+  static trace_process process(const json& object) {
+    trace_process p;
+    p.pid = integer(object, "pid", 1);
+    p.os_pid = integer(object, "os_pid");
+    if (p.os_pid == p.pid) p.os_pid = 0;
+    p.rank = integer(object, "rank", -1);
+    p.host = text_at(object, "host");
+    p.name = text_at(object, "name");
+    p.labels = text_at(object, "labels");
+    p.sort_index = integer(object, "sort_index");
+    return p;
+  }
+  static trace_track track(const json& object) {
+    trace_track t;
+    const std::string kind = text_at(object, "kind");
+    t.kind = kind == "async" ? track_kind::async : kind == "device" ? track_kind::device : track_kind::thread;
+    t.id = static_cast<std::uint32_t>(integer(object, "tid"));
+    t.os_id = count(object, "os_id");
+    t.name = text_at(object, "name");
+    t.sort_index = integer(object, "sort_index");
+    return t;
+  }
+};
+
+}  // namespace detail
+
+STEPPROF_END_NAMESPACE

@@ -66,8 +66,16 @@ inline void append_escaped(std::string& out, std::uint32_t c) {
   for (int shift = is_byte ? 4 : 12; shift >= 0; shift -= 4) out += digits[(c >> shift) & 15u];
 }
 
+// Nearly every text: printed as it is, one column per byte.
+inline bool is_plain(std::string_view text) noexcept {
+  for (const char c : text)
+    if (c < 0x20 || c > 0x7e) return false;
+  return true;
+}
+
 // A text that is safe to print.
 inline std::string display_text(std::string_view raw) {
+  if (is_plain(raw)) return std::string(raw);
   std::string out;
   out.reserve(raw.size());
   while (!raw.empty()) {
@@ -85,6 +93,7 @@ inline std::string display_text(std::string_view raw) {
 
 // Columns of a text made by display_text().
 inline std::size_t display_width(std::string_view text) noexcept {
+  if (is_plain(text)) return text.size();
   std::size_t width = 0;
   while (!text.empty()) {
     const decoded_character c = decode_utf8(text);
@@ -92,6 +101,11 @@ inline std::size_t display_width(std::string_view text) noexcept {
     text.remove_prefix(c.bytes);
   }
   return width;
+}
+
+// Columns that any text will take.
+inline std::size_t shown_width(std::string_view raw) {
+  return is_plain(raw) ? raw.size() : display_width(display_text(raw));
 }
 
 // The longest beginning of a text that fits into `columns`. Marks that join the last character stay with it.

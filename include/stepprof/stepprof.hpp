@@ -1,8 +1,16 @@
 // Everything but adapters, tools and timer.
 #pragma once
 
+#include <stepprof/analysis/event_tree.hpp>
+#include <stepprof/analysis/flow_pairs.hpp>
+#include <stepprof/analysis/key_averages.hpp>
+#include <stepprof/output/chrome_trace.hpp>
+#include <stepprof/output/table.hpp>
 #include <stepprof/record.hpp>
-#include <stepprof/trace/collector.hpp>
+#include <stepprof/session/diagnostics.hpp>
+#include <stepprof/session/options.hpp>
+#include <stepprof/session/profile.hpp>
+#include <stepprof/session/schedule.hpp>
+#include <stepprof/session/trace_handler.hpp>
 #include <stepprof/trace/error.hpp>
 #include <stepprof/trace/trace.hpp>
-#include <stepprof/trace/trace_builder.hpp>

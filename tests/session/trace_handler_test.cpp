@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
 #include <stepprof/session/trace_callback.hpp>
 #include <stepprof/session/trace_handler.hpp>
 
@@ -91,6 +92,34 @@ TEST_CASE("fifty cycles with a frozen clock are fifty files", "[trace_handler]")
   CHECK(dir.files() == expected);
 }
 
+// FC-07: ooples/AiDotNet.Tensors PR264
+// Catches: a default that writes something else than a Chrome trace, or gives it the name of an unfinished file.
+TEST_CASE("without a writer the files are Chrome traces", "[trace_handler]") {
+  const scratch dir;
+  trace_handler_options options;
+  options.unix_time_ns = [] { return std::int64_t{100}; };
+  std::ofstream(dir.path / "node7_4321.102.pt.trace.json") << "{}";
+  const trace_handler handler(dir.path.string(), options);
+  for (std::int64_t cycle = 0; cycle < 50; ++cycle) handler(cycle_trace(cycle));
+  const auto files = dir.files();
+  REQUIRE(files.size() == 51);
+  std::vector<std::int64_t> cycles;
+  for (const auto& [name, content] : files) {
+    const nlohmann::json json = nlohmann::json::parse(content);
+    if (json.empty()) continue;
+    CHECK(json["traceName"] == (dir.path / name).string());
+    cycles.push_back(json["stepprof"]["cycle"].get<std::int64_t>());
+  }
+  std::sort(cycles.begin(), cycles.end());
+  REQUIRE(cycles.size() == 50);
+  CHECK(cycles.front() == 0);
+  CHECK(cycles.back() == 49);
+  CHECK(std::adjacent_find(cycles.begin(), cycles.end()) == cycles.end());
+
+  trace_handler(dir.path.string())(cycle_trace(50));  // with the system's clock
+  CHECK(dir.files().size() == 52);
+}
+
 // FC-07: gradle/gradle-profiler PR53; FC-74: NVIDIA/TensorRT-LLM PR13536
 // Catches: an existing file, or that of another process with the same name, that is overwritten.
 TEST_CASE("what exists is never overwritten", "[trace_handler]") {
@@ -108,8 +137,8 @@ TEST_CASE("what exists is never overwritten", "[trace_handler]") {
   fs::remove(dir.path / "node7_4321.102.pt.trace.json");
   CHECK(dir.files() == std::map<std::string, std::string>{
                            {"node7_4321.100.pt.trace.json", "precious"},
-                           {"node7_4321.103.pt.trace.json", "1"},
-                           {"node7_4321.104.pt.trace.json", "2"},
+                           {"node7_4321.104.pt.trace.json", "1"},
+                           {"node7_4321.105.pt.trace.json", "2"},
                            {".node7_4321.103.pt.trace.json.part", "of a process that is still writing"}});
 }
 
@@ -186,6 +215,8 @@ TEST_CASE("a failure names the directory and leaves nothing", "[trace_handler]")
   };
   CHECK(trace_handler((dir.path / "d").string(), failing).write(cycle_trace(0), ec).empty());
   CHECK(ec == std::errc::no_space_on_device);
+  CHECK(ec.message().find("trace_handler: cannot write '" + (dir.path / "d" / "node7_4321.1.pt.trace.json").string() +
+                          "': ") == 0);
   CHECK(dir.files("d").empty());
   trace_handler((dir.path / "d").string(), injected(1))(cycle_trace(0), ec);
   CHECK_FALSE(ec);

@@ -327,11 +327,12 @@ inline writer* cold_begin(stamp now, std::uint32_t what, writer* seen) noexcept 
   const inside_recorder inside(seen);
   writer* const w = inside.w;
   now = trusted(now);
+  // Registering a thread takes longer than most scopes: what it costs is not to be in the first of them.
+  if (w != nullptr && seen != w) now = read_clock();
   if (w == nullptr || !make_room(w, now, 8, 8)) {
     count_dropped_begin(inside);
     return nullptr;
   }
-  if ((what & id_mask) == overflow_name) w->log->counters.overflow_names.fetch_add(1, std::memory_order_relaxed);
   char* const at = w->cursor;
   store_word(at, now.low, what);
   adjust_reserve(w, 8);

@@ -24,7 +24,6 @@ struct log_counters {
   std::atomic<std::uint32_t> reentrant{0};  // of the dropped begins: inside the recorder itself
   std::atomic<std::uint32_t> dropped_arguments{0};
   std::atomic<std::uint32_t> dropped_memory{0};
-  std::atomic<std::uint32_t> overflow_names{0};
   std::atomic<std::uint32_t> lost_ends{0};
 };
 

@@ -11,12 +11,12 @@
 #include <stepprof/core/clock.hpp>
 
 #if STEPPROF_POSIX
-#include <pthread.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <pthread.h>   // the key that sees a thread end, fork handlers, the name of a thread
+#include <sys/mman.h>  // the pool is mapped memory
+#include <unistd.h>    // getpid
 #endif
 #if STEPPROF_LINUX
-#include <sys/syscall.h>
+#include <sys/syscall.h>  // gettid, which old C libraries do not wrap
 #endif
 
 STEPPROF_BEGIN_NAMESPACE
@@ -108,8 +108,10 @@ inline void system_program_name(char* out, std::size_t size) noexcept {
   if (length <= 0) return;
   path[length] = 0;
   const char* const slash = std::strrchr(path, '/');
-  std::strncpy(out, slash == nullptr ? path : slash + 1, size - 1);
-  out[size - 1] = 0;
+  const char* const name = slash == nullptr ? path : slash + 1;
+  std::size_t used = 0;
+  for (; used + 1 < size && name[used] != 0; ++used) out[used] = name[used];
+  out[used] = 0;
 #else
   static_cast<void>(size);
 #endif

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <stepprof/config.hpp>
+#include <stepprof/output/chrome_trace.hpp>
 #include <stepprof/trace/error.hpp>
 #include <stepprof/trace/trace.hpp>
 
@@ -25,7 +26,7 @@ struct trace_handler_options {
   std::string worker_name;
   /// Unix time in ns, for the file's name. Empty: the system's clock.
   std::function<std::int64_t()> unix_time_ns;
-  /// Writes the trace to a path. Empty: export_chrome_trace().
+  /// Writes the trace to a path, which is an empty file when it is called. Empty: export_chrome_trace().
   std::function<void(const trace&, const std::string& path, std::error_code&)> write;
 };
 
@@ -139,16 +140,18 @@ struct trace_file_writer {
     return in_directory('.' + trace_file_name(worker, time) + ".part");
   }
 
+  // `write` gets the path to write to, and the one that the file will have.
   template <class Write>
   std::string run(const Write& write, std::error_code& ec) {
     std::filesystem::create_directories(directory, ec);
     if (ec) return fail(ec, "cannot create the directory '" + directory + "'");
-    std::string part;
-    ec = first_free_time(unix_time_ns,
-                         [&](std::int64_t time) { return create_exclusively(part = unfinished_path(time)); });
+    ec = first_free_time(unix_time_ns, [&](std::int64_t time) { return reserve(time); });
     if (ec) return fail(ec, "cannot write into the directory '" + directory + "'");
-    write(part, ec);
-    if (!ec) {
+    const std::string part = unfinished_path(unix_time_ns);
+    write(part, path(unix_time_ns), ec);
+    if (ec) {
+      fail(ec, "cannot write '" + path(unix_time_ns) + "'");
+    } else {
       ec = first_free_time(unix_time_ns,
                            [&](std::int64_t time) { return publish_exclusively(part, path(time), make_hard_link); });
       if (!ec) return path(unix_time_ns);
@@ -162,7 +165,17 @@ struct trace_file_writer {
   [[nodiscard]] std::string in_directory(const std::string& name) const {
     return is_path_separator(directory.back()) ? directory + name : directory + '/' + name;
   }
+  // Takes the unfinished name, if the final one looks free. Another process may still take that before it is needed.
+  [[nodiscard]] std::error_code reserve(std::int64_t time) const {
+    std::error_code ec = create_exclusively(unfinished_path(time));
+    std::error_code unknown;
+    const std::filesystem::file_status final_name = std::filesystem::symlink_status(path(time), unknown);
+    if (ec || final_name.type() == std::filesystem::file_type::not_found || unknown) return ec;
+    std::remove(unfinished_path(time).c_str());
+    return std::make_error_code(std::errc::file_exists);
+  }
   static std::string fail(std::error_code& ec, const std::string& text) {
+    if (ec.category() == error_category() || ec.category() == io_category()) return {};  // has its text
     ec = make_io_error(ec, "trace_handler: " + text);
     return {};
   }
@@ -196,8 +209,7 @@ inline trace_handler::trace_handler(std::string directory, trace_handler_options
     : directory_(std::move(directory)), options_(std::move(options)) {
   std::error_code ec;
   if (directory_.empty())
-    ec = detail::make_error(errc::invalid_argument,
-                            "trace_handler: directory is empty; use \".\" for the current one");
+    ec = detail::make_error(errc::invalid_argument, "trace_handler: directory is empty; use \".\" for the current one");
   if (directory_.find('\0') != std::string::npos)
     ec = detail::make_error(errc::invalid_argument, "trace_handler: directory holds a zero byte; leave it out");
   detail::throw_if(ec, "trace_handler");
@@ -208,7 +220,13 @@ inline std::string trace_handler::write(const trace& t, std::error_code& ec) con
   detail::trace_file_writer file{directory_,
                                  options_.worker_name.empty() ? detail::default_worker_name(t) : options_.worker_name,
                                  options_.unix_time_ns ? options_.unix_time_ns() : detail::system_unix_time_ns()};
-  return file.run([&](const std::string& path, std::error_code& failed) { options_.write(t, path, failed); }, ec);
+  const auto write_file = [&](const std::string& path, const std::string& final_path, std::error_code& failed) {
+    if (options_.write) return options_.write(t, path, failed);
+    chrome_trace_options chrome;
+    chrome.trace_name = final_path;
+    export_chrome_trace(t, path, chrome, failed);
+  };
+  return file.run(write_file, ec);
 }
 
 inline std::string trace_handler::write(const trace& t) const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -20,6 +21,15 @@
 
 STEPPROF_BEGIN_NAMESPACE
 
+/// Begins of scopes, counted exactly since the process began: each begin that passed the gate is in one of these counts.
+struct recording_totals {
+  std::uint64_t kept = 0;        ///< In a delivered window, and ended in it.
+  std::uint64_t unfinished = 0;  ///< In a delivered window, still open when it was cut.
+  std::uint64_t late = 0;        ///< Passed the gate, but lie in no window.
+  std::uint64_t discarded = 0;   ///< In a warm-up window, which is thrown away.
+  std::uint64_t dropped = 0;     ///< Not recorded: memory was full, or begun inside the recorder itself.
+};
+
 namespace detail {
 
 // What the control side knows of a window.
@@ -29,17 +39,11 @@ struct window_facts {
   std::uint64_t open_ticks = 0;
   std::vector<step_border> borders;  // one for each step that began in it, first the one open at its begin
   std::vector<std::pair<std::uint64_t, std::uint64_t>> pauses;
+  std::optional<step_border> end_border;  // the step() that ended the last step; none: the step was cut
   std::int64_t cycle = 0;
-  bool partial = false;  // the last step did not end
-};
-
-// Begins, counted exactly: every begin that passed the gate is in one of them.
-struct recording_totals {
-  std::uint64_t kept = 0;
-  std::uint64_t unfinished = 0;
-  std::uint64_t late = 0;       // in no window
-  std::uint64_t discarded = 0;  // in a warm-up window, thrown away
-  std::uint64_t dropped = 0;
+  bool partial = false;
+  std::string trace_id;
+  std::string process_name;  // empty: what set_process_name() said
 };
 
 // All of it under the control lock.
@@ -127,14 +131,12 @@ class collector {
     std::uint64_t reentrant = 0;
     std::uint64_t arguments = 0;
     std::uint64_t memory = 0;
-    std::uint64_t names = 0;
     std::uint64_t ends = 0;
     void add(const log_counters& c) {
       dropped += c.dropped_begins.load(std::memory_order_relaxed);
       reentrant += c.reentrant.load(std::memory_order_relaxed);
       arguments += c.dropped_arguments.load(std::memory_order_relaxed);
       memory += c.dropped_memory.load(std::memory_order_relaxed);
-      names += c.overflow_names.load(std::memory_order_relaxed);
       ends += c.lost_ends.load(std::memory_order_relaxed);
     }
   };
@@ -213,7 +215,6 @@ class collector {
       result.reentrant -= reported_losses_.reentrant;
       result.arguments -= reported_losses_.arguments;
       result.memory -= reported_losses_.memory;
-      result.names -= reported_losses_.names;
       result.ends -= reported_losses_.ends;
       reported_losses_ = now;
     }
@@ -269,6 +270,7 @@ class window_assembly {
     info.begin_ns = convert_(window_.open_ticks);
     info.base_time_ns = time.oldest().wall_ns;
     info.cycle = window_.cycle;
+    info.trace_id = window_.trace_id;
     info.partial = window_.partial;
     info.has_shapes = (window_.flags & flag_shapes) != 0;
     info.has_memory = (window_.flags & flag_memory) != 0;
@@ -277,14 +279,16 @@ class window_assembly {
   }
   trace_builder& builder() noexcept { return builder_; }
 
-  void add_process();
+  void add_process(const std::string& name);
+  void add_loss_notes();
   void assemble(std::vector<thread_part>& threads);
 
  private:
   static constexpr std::uint32_t stray_flags = trace_event::out_of_order | trace_event::other_thread;
 
   void settle_foreign_ends(std::vector<thread_part>& threads);
-  void find_steps(std::vector<thread_part>& threads);
+  std::vector<step_border> place_borders(const std::vector<thread_part>& threads) const;
+  void find_steps(const std::vector<thread_part>& threads);
   void add_thread(thread_part& part);
   void add_apart(const thread_part& part, const std::vector<trace_event>& apart);
   void add_steps_apart();
@@ -331,13 +335,13 @@ inline std::string program_name() {
   return text[0] != 0 ? text : "program";
 }
 
-inline void window_assembly::add_process() {
+inline void window_assembly::add_process(const std::string& given) {
   trace_process process;
   process.os_pid = the_id_sources.process_id.load(std::memory_order_relaxed)();
   process.pid = process.os_pid >= 1 && process.os_pid <= 0x7fffffff ? process.os_pid : 1;
   char name[64];
   the_registry.process_name.get(name);
-  process.name = name[0] != 0 ? std::string(name) : program_name();
+  process.name = !given.empty() ? given : name[0] != 0 ? std::string(name) : program_name();
   process.host = host_name();
   process.labels = "CPU";
   builder_.add_process(std::move(process));
@@ -354,58 +358,62 @@ inline void window_assembly::settle_foreign_ends(std::vector<thread_part>& threa
     }
 }
 
-inline void window_assembly::find_steps(std::vector<thread_part>& threads) {
+// Finds the place of each border in the log of its thread. Of several marks of one step the last one counts: it was
+// written after a cycle had been delivered.
+inline std::vector<step_border> window_assembly::place_borders(const std::vector<thread_part>& threads) const {
   std::vector<step_border> borders = window_.borders;
-  if (borders.empty()) return;
-  builder_.info().first_step = borders.front().number;
-  builder_.info().last_step = borders.back().number;
-  const std::uint32_t last_thread = borders.back().thread;
   step_border end;
+  end.thread = borders.back().thread;
+  end.number = borders.back().number + 1;
   end.ticks = end_ticks_;
-  end.thread = last_thread;
-  std::vector<step_border> all = borders;
-  for (thread_part& part : threads) {
+  borders.push_back(window_.end_border ? *window_.end_border : end);
+  for (const thread_part& part : threads) {
     const std::vector<trace_event>& events = part.record.events;
-    const auto settled = [&](std::uint32_t scope) {
+    const auto settled = [&events](std::uint32_t scope) {
       while (scope != npos && (events[scope].flags & stray_flags) != 0) scope = events[scope].parent;
       return scope;
     };
-    if (all.front().thread == part.record.thread && all.front().position == npos) all.front().position = 0;
+    if (borders.front().thread == part.record.thread) borders.front().position = 0;
     for (const thread_record::step_mark& mark : part.record.steps) {
-      for (step_border& border : all)
-        if (border.number == mark.number && border.thread == part.record.thread)
-          border = {mark.number, border.thread, mark.ticks, mark.position, settled(mark.innermost)};
-      if (!window_.partial && mark.number == borders.back().number + 1 && part.record.thread == last_thread)
-        end = {mark.number, last_thread, mark.ticks, mark.position, settled(mark.innermost)};
+      const std::int64_t at = mark.number - borders.front().number;
+      if (at < 0 || at >= static_cast<std::int64_t>(borders.size())) continue;
+      step_border& border = borders[static_cast<std::size_t>(at)];
+      if (border.thread == part.record.thread)
+        border = {mark.number, border.thread, mark.ticks, mark.position, settled(mark.innermost)};
     }
-    if (part.record.thread == last_thread && end.position == npos) {
-      end.position = static_cast<std::uint32_t>(events.size());
-      std::uint32_t open = npos;
-      for (std::uint32_t i = static_cast<std::uint32_t>(events.size()); i-- > 0 && open == npos;)
-        if ((events[i].flags & trace_event::unfinished) != 0 && (events[i].flags & stray_flags) == 0) open = i;
-      end.innermost = open;
-    }
+    if (window_.end_border || part.record.thread != end.thread) continue;
+    borders.back().position = static_cast<std::uint32_t>(events.size());
+    for (std::uint32_t i = 0; i < events.size(); ++i)
+      if ((events[i].flags & trace_event::unfinished) != 0 && (events[i].flags & stray_flags) == 0)
+        borders.back().innermost = i;
   }
-  // The thread that steps may have recorded nothing at all: it has no log then, and the steps stand on async tracks.
-  all.push_back(end);
+  return borders;
+}
+
+inline void window_assembly::find_steps(const std::vector<thread_part>& threads) {
+  if (window_.borders.empty()) return;
+  const std::vector<step_border> borders = place_borders(threads);
+  builder_.info().first_step = borders.front().number;
+  builder_.info().last_step = borders[borders.size() - 2].number;
   static const std::vector<trace_event> none;
-  for (std::size_t i = 0; i + 1 < all.size(); ++i) {
-    const std::uint32_t thread = all[i].thread;
+  for (std::size_t first = 0; first + 1 < borders.size();) {
+    // The steps that one thread began in a row.
+    const std::uint32_t thread = borders[first].thread;
+    std::size_t last = first + 1;
+    while (last + 1 < borders.size() && borders[last].thread == thread) ++last;
     const auto part =
         std::find_if(threads.begin(), threads.end(), [&](const thread_part& p) { return p.record.thread == thread; });
-    // The borders of one thread's run of steps.
-    std::size_t last = i + 1;
-    while (last + 1 < all.size() && all[last].thread == thread) ++last;
     const step_layout layout(part == threads.end() ? none : part->record.events,
-                             std::vector<step_border>(all.begin() + static_cast<std::ptrdiff_t>(i),
-                                                      all.begin() + static_cast<std::ptrdiff_t>(last) + 1));
-    for (std::size_t k = i; k < last; ++k) {
-      spans_.push_back(layout.span(k - i));
-      spans_.back().complete = k + 2 < all.size() || !window_.partial;
-      spans_.back().nests = spans_.back().nests && part != threads.end();
+                             std::vector<step_border>(borders.begin() + static_cast<std::ptrdiff_t>(first),
+                                                      borders.begin() + static_cast<std::ptrdiff_t>(last) + 1));
+    for (std::size_t k = first; k < last; ++k) {
+      step_span span = layout.span(k - first);
+      span.complete = k + 2 < borders.size() || window_.end_border.has_value();
+      span.nests = span.nests && part != threads.end();
+      spans_.push_back(span);
       span_thread_.push_back(thread);
     }
-    i = last - 1;
+    first = last;
   }
   span_event_.assign(spans_.size(), npos);
 }
@@ -468,6 +476,7 @@ inline void window_assembly::add_thread(thread_part& part) {
   }
   builder_.losses().unmatched_ends += record.unmatched_ends;
   builder_.losses().clamps += record.clamps;
+  builder_.losses().overflow_names += record.overflow_names;
 }
 
 inline void window_assembly::add_apart(const thread_part& part, const std::vector<trace_event>& apart) {
@@ -605,6 +614,29 @@ inline void window_assembly::assemble(std::vector<thread_part>& threads) {
                                               " scope(s) had more inputs than fit into 2 KiB; the rest is left out");
 }
 
+inline void window_assembly::add_loss_notes() {
+  const loss_counts& lost = builder_.losses();
+  const auto note = [this](std::uint64_t count, const char* code, const char* text) {
+    if (count != 0) builder_.add_note(code, std::to_string(count) + text);
+  };
+  note(lost.unfinished, "unfinished_scopes", " scope(s) were still open when the window was cut; they end at the cut");
+  note(lost.dropped - lost.reentrant, "dropped_scopes",
+       " scope(s) were not recorded because the memory for events was full; raise event_budget_bytes");
+  note(lost.reentrant, "reentrant_scopes", " scope(s) were not recorded: they began inside the recorder itself");
+  note(lost.dropped_arguments, "dropped_arguments",
+       " argument(s) or mark(s) were not recorded because the memory for events was full; raise event_budget_bytes");
+  note(lost.dropped_memory, "dropped_memory",
+       " memory report(s) were not recorded because the memory for events was full; raise event_budget_bytes");
+  note(lost.overflow_names, "overflow_names",
+       " scope(s) got the name \"(names overflow)\": too many distinct names; use fewer or raise event_budget_bytes");
+  note(lost.clamps, "clamped_times", " time stamp(s) went backwards and were moved");
+  note(lost.unmatched_frees, "unmatched_frees",
+       " free(s) of memory that was allocated before the window; no bytes are booked for them");
+  note(lost.unmatched_ends, "unmatched_ends", " end(s) of scopes had no begin in this thread's log");
+  note(lost.lost_frees, "lost_frees",
+       " allocation(s) were reported at an address that was live: a free was not reported");
+}
+
 inline trace collector::collect(const cut& until, const window_facts& window, bool keep) {
   std::vector<window_assembly::thread_part> parts;
   std::vector<std::unique_ptr<reader>> copies;
@@ -622,7 +654,7 @@ inline trace collector::collect(const cut& until, const window_facts& window, bo
     end_ticks = (std::max)(end_ticks, parts.back().record.last_ticks);
   }
   window_assembly assembly(window, end_ticks, time_.converter(), time_);
-  assembly.add_process();
+  assembly.add_process(window.process_name);
   assembly.assemble(parts);
   const losses lost = count_losses(!keep);
   loss_counts& counts = assembly.builder().losses();
@@ -630,10 +662,10 @@ inline trace collector::collect(const cut& until, const window_facts& window, bo
   counts.reentrant = lost.reentrant;
   counts.dropped_arguments = lost.arguments;
   counts.dropped_memory = lost.memory;
-  counts.overflow_names = lost.names;
   counts.late = window_late_;
   counts.cold_chunks = the_pool.cold_blocks() - reported_cold_;
   assembly.builder().info().profiler_bytes = static_cast<std::uint64_t>(the_pool.taken_blocks()) * block_bytes;
+  assembly.add_loss_notes();
   if (!keep) {
     totals_.kept += counts.kept;
     totals_.unfinished += counts.unfinished;

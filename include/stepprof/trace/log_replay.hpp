@@ -10,6 +10,7 @@
 
 #include <stepprof/core/chunk.hpp>
 #include <stepprof/core/clock.hpp>
+#include <stepprof/core/name_table.hpp>
 #include <stepprof/core/word.hpp>
 #include <stepprof/trace/trace.hpp>
 
@@ -65,7 +66,7 @@ struct thread_record {
   std::uint64_t begins = 0;
   std::uint64_t unmatched_ends = 0;
   std::uint64_t clamps = 0;
-  std::uint64_t truncated_inputs = 0;
+  std::uint64_t overflow_names = 0;
   std::uint64_t last_ticks = 0;
 };
 
@@ -82,11 +83,7 @@ class log_replay {
   }
 
   // At the first word of a chunk.
-  void enter_chunk(const chunk_header& chunk) noexcept {
-    high_ = chunk.base_high;
-    if (!any_) last_ = (static_cast<std::uint64_t>(chunk.base_high) << 32) | chunk.base_low;
-    any_ = true;
-  }
+  void enter_chunk(const chunk_header& chunk) noexcept { high_ = chunk.base_high; }
   // How many ends without a begin may come: scopes that a forked child's thread brought along.
   void set_inherited(std::uint32_t ends) noexcept { inherited_ = ends; }
 
@@ -228,6 +225,7 @@ class log_replay {
     open_.push_back({id_of(w), static_cast<std::uint32_t>(out_.events.size()), serial});
     out_.events.push_back(e);
     ++out_.begins;
+    if (id_of(w) == overflow_name) ++out_.overflow_names;
   }
 
   static bool is(const open_scope& scope, std::uint32_t id, std::uint64_t serial) noexcept {
@@ -322,7 +320,6 @@ class log_replay {
   std::uint64_t last_ = 0;
   std::uint32_t high_ = 0;
   std::uint32_t inherited_ = 0;
-  bool any_ = false;
 };
 
 }  // namespace detail

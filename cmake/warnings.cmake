@@ -1,0 +1,8 @@
+# stepprof_development: what our own programs (tests, examples, benchmarks) are compiled with. Never exported.
+option(STEPPROF_WARNINGS_AS_ERRORS "Warnings in our own programs are errors" ON)
+option(STEPPROF_PORTABLE "Our own programs use the portable clock and plain memory" OFF)
+
+add_library(stepprof_development INTERFACE)
+target_compile_options(stepprof_development INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast $<$<BOOL:${STEPPROF_WARNINGS_AS_ERRORS}>:-Werror>)
+target_compile_definitions(stepprof_development INTERFACE $<$<BOOL:${STEPPROF_PORTABLE}>:STEPPROF_PORTABLE=1>)

@@ -1,0 +1,198 @@
+// The Chrome trace of a recording: kineto's JSON schema, right in Perfetto, chrome://tracing and speedscope.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <ostream>
+#include <string>
+#include <system_error>
+
+#include <stepprof/analysis/flow_pairs.hpp>
+#include <stepprof/config.hpp>
+#include <stepprof/output/byte_sink.hpp>
+#include <stepprof/output/chrome_trace_writer.hpp>
+#include <stepprof/output/output_file.hpp>
+#include <stepprof/trace/error.hpp>
+#include <stepprof/trace/trace.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+// --- What is in the file -------------------------------------------------------------------------------------------
+//
+// One JSON object, no byte after its closing brace. Its keys, in this order:
+//
+//   schemaVersion        1
+//   deviceProperties     []
+//   trace_id, host_name, profile_memory, record_shapes, with_stack, distributedInfo {"rank"}
+//                        as far as known; metadata of the user with the same key takes their place
+//   <metadata>           the user's keys. Those that this list (or a viewer) gives a meaning to get the prefix `user.`;
+//                        of equal keys the last one counts
+//   stepprof             what no other key can say, see below
+//   displayTimeUnit      "ns": only then does chrome://tracing compare times to the ns
+//   baseTimeNanoseconds  Unix time, in ns, of ts 0
+//   traceEvents          the events, in the order of the table below
+//   traceName            the file's name; `[ ] { }` escaped, so that a search for the last bracket finds the right one
+//
+// `ts` and `dur` are microseconds with three decimals, made from integer ns; ts 0 is info().begin_ns (or the first
+// event, should one lie before it). pid and tid are trace_process::pid and trace_track::id: 1 to 2^31-1, unique in the
+// file, replaced by a free number where they are not; what the system calls them is in `stepprof`.
+//
+//   ph   cat                name                     what
+//   M    -                  process_name, process_labels, process_sort_index, thread_name, thread_sort_index
+//   X    cpu_op             the scope's              a scope of kind op or backward_op on a thread
+//   X    user_annotation    the scope's              a scope of kind user_annotation, a step (ProfilerStep#k)
+//   b e  as for X           the scope's              a scope that does not nest (async track), with its own id
+//   s f  fwdbwd             fwdbwd                   an arrow from a forward to a backward scope; f has bp "e"
+//   s f  link               link                     an arrow of another kind
+//   i    cpu_instant_event  [memory]                 an allocation or a free, s "t"
+//   C    memory             Live bytes               after each of them: args {"CPU": bytes}; other devices have a
+//                                                    counter `Live bytes <type>:<index>` with args {"device": bytes}
+//   i    mark               the mark's               a point in time, s "t"
+//   C    counter            the counter's            args {"value": number}
+//   i    counter            the counter's            a value that is NaN or infinite: s "p", args {"value": "NaN"}
+//   X    Trace              PyTorch Profiler (0)     the whole window; pid "Spans", tid "PyTorch Profiler"
+//   M    -                  process_sort_index       of "Spans"
+//   i    -                  Iteration Start: PyTorch Profiler    s "g", pid "Traces", tid "Trace PyTorch Profiler"
+//   i    -                  Record Window End        s "g", pid and tid ""
+//
+// Arguments of scopes (kineto's where it has one). An argument of the user with one of these names, or without a name,
+// is written with the prefix `user.`; of equal names the last one counts.
+//
+//   External id          Ev Idx + 1
+//   Record function id   0
+//   Ev Idx               place in the order of the recording; counts on from window to window
+//   Sequence number      the number that the program gave to the scope; absent: none
+//   Fwd thread id        with it: tid of the forward scope's thread; 0 on forward scopes
+//   Input Dims, Input Strides, Input type, Concrete Inputs
+//                        lists with one element per input
+//   Call stack           native frames, innermost first, joined with ';'
+//   Source               file:line of the scope
+//   finished             false: still open when the window was cut, where it ends here. Else absent
+//   Other thread         true: ended on another thread than it began on. Else absent
+//   Out of order         true: ended before a scope that began inside it. Else absent
+//   Parent Ev Idx        the enclosing scope, -1 at top level: only where scopes that begin in the same ns leave open
+//                        which one encloses which, so that viewers may show another nesting
+//   Moved ns             1: a scope of no length at the very end of its parent is drawn that much earlier, as viewers
+//                        would otherwise show it outside
+//   Module Hierarchy, Backend
+//                        reserved, as kineto has them
+//
+// Arguments of [memory]: Device Type (0 = CPU), Device Id, Addr, Bytes (negative: a free), Total Allocated (live bytes
+// of the recording), Total Reserved (0), Ev Idx, Scope Ev Idx (the scope it is booked to; absent: outside), Pool
+// (absent: the default pool).
+//
+// The object `stepprof`: times are integer ns since the origin of the process's traces, events are given by Ev Idx
+// (-1: none).
+//
+//   schema               1
+//   version              of the library
+//   begin_ns, end_ns     the window
+//   zero_ns              what ts 0 stands for
+//   base_time_ns         Unix time of the origin
+//   cycle, first_step, last_step, partial, first_event_index, clock, scope_cost_ns, profiler_bytes
+//                        as in trace_info
+//   losses               {...} as in loss_counts, all of it
+//   notes                [{"code", "text"}]; export adds `deep_scopes`, `flows_left_out`, `unplotted_values`,
+//                        `long_window`
+//   steps                [{"number", "begin_ns", "end_ns", "event", "complete"}]
+//   pauses               [[begin_ns, end_ns]]
+//   unmatched_frees      [{"event", "count"}]
+//   processes            [{"pid", "os_pid", "rank", "host", "name", "labels", "sort_index"}]
+//   tracks               [{"pid", "tid", "kind": "thread" | "async" | "device", "name", "os_id", "sort_index"}]
+//   flows                {"written", "left_out"}: arrows
+// -------------------------------------------------------------------------------------------------------------------
+
+/// Writes the Chrome trace to a file. It appears under its name only when it is complete; see output_file for devices
+/// and links. On a failure nothing is left behind, the recording is untouched, and another export may follow.
+///
+/// Exporting never changes the recording; two exports give the same bytes (but for the name of the file in them).
+/// Throws std::system_error whose text names the file and the reason. Any thread, several at once.
+chrome_trace_result export_chrome_trace(const trace& recording, const std::filesystem::path& path,
+                                        const chrome_trace_options& options = {});
+/// The same, reporting through `ec`.
+chrome_trace_result export_chrome_trace(const trace& recording, const std::filesystem::path& path,
+                                        const chrome_trace_options& options, std::error_code& ec);
+inline chrome_trace_result export_chrome_trace(const trace& recording, const std::filesystem::path& path,
+                                               std::error_code& ec) {
+  return export_chrome_trace(recording, path, {}, ec);
+}
+
+/// Writes the Chrome trace to a stream, unformatted: neither its locale nor its flags matter.
+chrome_trace_result export_chrome_trace(const trace& recording, std::ostream& out,
+                                        const chrome_trace_options& options = {});
+/// The same, reporting through `ec`.
+chrome_trace_result export_chrome_trace(const trace& recording, std::ostream& out, const chrome_trace_options& options,
+                                        std::error_code& ec);
+inline chrome_trace_result export_chrome_trace(const trace& recording, std::ostream& out, std::error_code& ec) {
+  return export_chrome_trace(recording, out, {}, ec);
+}
+
+/// Appends the Chrome trace to a string.
+chrome_trace_result write_chrome_trace(const trace& recording, std::string& out,
+                                       const chrome_trace_options& options = {});
+/// Writes the Chrome trace to any sink; its error() tells of failures.
+chrome_trace_result write_chrome_trace(const trace& recording, byte_sink& sink,
+                                       const chrome_trace_options& options = {});
+
+// --------------------------------------------------------------------------------------------------------------------
+
+inline chrome_trace_result write_chrome_trace(const trace& recording, byte_sink& sink,
+                                              const chrome_trace_options& options) {
+  const std::uint64_t before = sink.bytes();
+  chrome_trace_result result = detail::chrome_trace_writer(recording, flow_pairs(recording), options, sink).run();
+  result.bytes = sink.bytes() - before;
+  return result;
+}
+
+inline chrome_trace_result write_chrome_trace(const trace& recording, std::string& out,
+                                              const chrome_trace_options& options) {
+  string_sink sink(out);
+  return write_chrome_trace(recording, sink, options);
+}
+
+inline chrome_trace_result export_chrome_trace(const trace& recording, std::ostream& out,
+                                               const chrome_trace_options& options, std::error_code& ec) {
+  stream_sink sink(out);
+  const chrome_trace_result result = write_chrome_trace(recording, sink, options);
+  ec = sink.finish();
+  return result;
+}
+
+inline chrome_trace_result export_chrome_trace(const trace& recording, std::ostream& out,
+                                               const chrome_trace_options& options) {
+  std::error_code ec;
+  const chrome_trace_result result = export_chrome_trace(recording, out, options, ec);
+  detail::throw_if(ec, "cannot write the Chrome trace to the stream");
+  return result;
+}
+
+namespace detail {
+
+// Both forms for a path: the file is returned open, as the throwing form needs its name for the message.
+inline chrome_trace_result export_chrome_trace_to(const trace& recording, output_file& file,
+                                                  const std::filesystem::path& path, chrome_trace_options options) {
+  if (file.error()) return {};
+  if (options.trace_name.empty()) options.trace_name = path.string();
+  const chrome_trace_result result = write_chrome_trace(recording, file, options);
+  return file.commit() ? chrome_trace_result() : result;
+}
+
+}  // namespace detail
+
+inline chrome_trace_result export_chrome_trace(const trace& recording, const std::filesystem::path& path,
+                                               const chrome_trace_options& options, std::error_code& ec) {
+  output_file file(path);
+  const chrome_trace_result result = detail::export_chrome_trace_to(recording, file, path, options);
+  ec = file.error();
+  return result;
+}
+
+inline chrome_trace_result export_chrome_trace(const trace& recording, const std::filesystem::path& path,
+                                               const chrome_trace_options& options) {
+  output_file file(path);
+  const chrome_trace_result result = detail::export_chrome_trace_to(recording, file, path, options);
+  detail::throw_if(file.error(), file.doing().c_str());
+  return result;
+}
+
+STEPPROF_END_NAMESPACE

@@ -1,0 +1,63 @@
+// A file that appears under its name only when it is complete.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include <stepprof/config.hpp>
+#include <stepprof/output/byte_sink.hpp>
+#include <stepprof/output/file_handle.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+/// A sink that writes a file: bytes go to a temporary file in the same folder, made for this purpose alone, and
+/// commit() gives it its final name. Until then, and after any failure, whatever had that name before is untouched and
+/// nothing else is left behind. `Handle` is the platform's file.
+///
+/// - A device, FIFO or socket is written straight into and never renamed over. So is an open descriptor: `/dev/stdout`,
+///   `/dev/stderr`, `/dev/fd/N`, at its place in the file even when it was redirected to a regular one.
+/// - A symbolic link is followed: the file that it leads to is replaced, the link stays. (Where only standard C++ is
+///   there, the link is replaced.)
+/// - A file that is replaced keeps its permission bits; one that may not be written is refused.
+/// - The bytes are handed to the system, not forced to the disk: a power failure may lose them.
+///
+/// One thread at a time; several files, also of one name, may be written at once: the last commit() wins.
+template <class Handle>
+class basic_output_file final : public byte_sink {
+ public:
+  /// Opens; a failure is in error().
+  explicit basic_output_file(const std::filesystem::path& path) : path_(path) {
+    if (const std::error_code ec = file_.open(path)) fail(ec);
+  }
+
+  /// Completes the file. After a failure nothing is left behind. Returns error().
+  std::error_code commit() {
+    if (error()) {
+      file_.discard();
+    } else if (const std::error_code ec = file_.keep()) {
+      fail(ec);
+    }
+    return error();
+  }
+
+  /// For messages: "cannot write 'path'", the middle of a very long path left out.
+  [[nodiscard]] std::string doing() const {
+    std::string text = path_.string();
+    if (text.size() > max_shown) text.replace(max_shown / 2, text.size() - max_shown, "...");
+    return "cannot write '" + text + "'";
+  }
+
+ private:
+  static constexpr std::size_t max_shown = 400;
+
+  std::error_code take(const char* data, std::size_t size) override { return file_.write(data, size); }
+
+  std::filesystem::path path_;
+  Handle file_;
+};
+
+using output_file = basic_output_file<detail::native_file>;
+
+STEPPROF_END_NAMESPACE

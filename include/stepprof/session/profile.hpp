@@ -1,0 +1,459 @@
+// profile: records the steps that its schedule picks, and hands out what they came to.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <iosfwd>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <stepprof/analysis/key_averages.hpp>
+#include <stepprof/output/chrome_trace.hpp>
+#include <stepprof/output/json_scanner.hpp>
+#include <stepprof/output/json_text.hpp>
+#include <stepprof/output/table.hpp>
+#include <stepprof/session/diagnostics.hpp>
+#include <stepprof/session/options.hpp>
+#include <stepprof/session/window_control.hpp>
+#include <stepprof/trace/trace_merge.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+/// Says that a profile is not to start yet: `profile prof(options, stepprof::deferred);`
+struct deferred_t {
+  explicit deferred_t() = default;
+};
+inline constexpr deferred_t deferred{};
+
+/// Records a loop step by step.
+///
+/// The constructor checks the options and starts; from then on the schedule decides what each step() records. One
+/// profile records at a time in a process, and it records all threads. Each completed cycle goes to on_trace_ready,
+/// inside step() or stop(); the methods that read a result read the last completed cycle (with `accumulate`: all of
+/// them), or the partial one that stop() delivered if no cycle was completed.
+///
+/// Control calls (start, step, stop, pause, resume) may come from any thread; they wait for each other. From inside
+/// on_trace_ready they are refused. Results may be read from any thread at any time.
+class profile {
+ public:
+  /// Checks the options and starts. Throws stepprof::error.
+  explicit profile(profile_options options = {}) : profile(std::move(options), deferred) { start(); }
+  /// Only checks the options. Throws stepprof::error.
+  profile(profile_options options, deferred_t) : profile(std::move(options), unchecked_t()) {
+    detail::throw_if(check(), "profile");
+  }
+  /// Checks the options and starts; on failure `ec` says why and the result is null.
+  static std::unique_ptr<profile> create(profile_options options, std::error_code& ec) {
+    std::unique_ptr<profile> made(new profile(std::move(options), unchecked_t()));
+    ec = made->check();
+    if (!ec) made->start(ec);
+    if (ec) made.reset();
+    return made;
+  }
+  /// Stops. Never throws: what a callback throws is kept in last_error() and reported.
+  ~profile() { stop(); }
+  profile(const profile&) = delete;
+  profile& operator=(const profile&) = delete;
+
+  /// Begins to follow the schedule, from step step_number(). errc::already_running when this or another profile records
+  /// (the running one is untouched) or inside on_trace_ready.
+  void start(std::error_code& ec);
+  void start() {
+    std::error_code ec;
+    start(ec);
+    detail::throw_if(ec, "profile::start");
+  }
+
+  /// Ends a step of the loop and begins the next one. Delivers the cycle that this completes. Never throws: a call that
+  /// is refused (not running, inside on_trace_ready) is kept in last_error() and reported once.
+  void step() noexcept {
+    std::error_code ec;
+    step(ec);
+    if (ec) refuse(ec, "step_refused");
+  }
+  void step(std::error_code& ec) noexcept;
+
+  /// Stops recording and delivers the cycle that was being recorded, as a partial one unless there is no schedule. Does
+  /// nothing when not running. Never throws.
+  void stop() noexcept {
+    std::error_code ec;
+    stop(ec);
+    if (ec && ec != errc::not_running) refuse(ec, "stop_refused");
+  }
+  /// errc::not_running when there was nothing to stop.
+  void stop(std::error_code& ec) noexcept;
+
+  /// Records nothing until resume(). Scopes that are open go on; the time leaves their self time. Does nothing when not
+  /// running or paused already.
+  void pause() noexcept {
+    if (inside_callback()) return refuse(callback_error("pause"), "pause_refused");
+    const std::lock_guard<detail::fork_safe_mutex> serial(control_);
+    const std::lock_guard<std::mutex> hold(detail::control().mutex);
+    if (is_running()) windows_.pause();
+  }
+  void resume() noexcept {
+    if (inside_callback()) return refuse(callback_error("resume"), "resume_refused");
+    const std::lock_guard<detail::fork_safe_mutex> serial(control_);
+    const std::lock_guard<std::mutex> hold(detail::control().mutex);
+    if (is_running()) windows_.resume();
+  }
+
+  /// What the running window holds up to now, as a trace; recording goes on. An empty trace when no window is open.
+  [[nodiscard]] trace snapshot() const {
+    std::optional<trace> taken;
+    {
+      const std::lock_guard<std::mutex> hold(detail::control().mutex);
+      if (is_running() && windows_.is_open()) taken = windows_.snapshot();
+    }
+    return taken ? with_metadata(std::move(*taken)) : trace();
+  }
+
+  [[nodiscard]] bool running() const noexcept {
+    const std::lock_guard<std::mutex> hold(detail::control().mutex);
+    return is_running();
+  }
+  /// The current step, counted from 0. Goes on over stop() and start().
+  [[nodiscard]] std::int64_t step_number() const noexcept {
+    const std::lock_guard<std::mutex> hold(detail::control().mutex);
+    return machine_.step_number();
+  }
+  /// What the current step does; action::none when not running, action::record without a schedule.
+  [[nodiscard]] action current_action() const noexcept {
+    const std::lock_guard<std::mutex> hold(detail::control().mutex);
+    return is_running() ? machine_.current() : action::none;
+  }
+
+  /// The result that the methods below read. An empty trace, and one diagnostic, when there is none yet.
+  [[nodiscard]] trace result() const;
+  /// Averages by name (torch: key_averages). See analysis/key_averages.hpp.
+  [[nodiscard]] event_averages key_averages(const key_averages_options& options = {}) const {
+    return stepprof::key_averages(result(), options);
+  }
+  /// One row per event.
+  [[nodiscard]] event_averages events() const { return stepprof::event_rows(result()); }
+  /// Writes the Chrome trace. See output/chrome_trace.hpp.
+  chrome_trace_result export_chrome_trace(const std::filesystem::path& path) const {
+    return stepprof::export_chrome_trace(result(), path);
+  }
+  chrome_trace_result export_chrome_trace(const std::filesystem::path& path, std::error_code& ec) const {
+    return stepprof::export_chrome_trace(result(), path, ec);
+  }
+  chrome_trace_result export_chrome_trace(std::ostream& out) const {
+    return stepprof::export_chrome_trace(result(), out);
+  }
+  chrome_trace_result export_chrome_trace(std::ostream& out, std::error_code& ec) const {
+    return stepprof::export_chrome_trace(result(), out, ec);
+  }
+  /// Adds a text under a file-level key to every trace of this profile, also to those already recorded when they are
+  /// read or exported from here. Before, during and after recording.
+  void add_metadata(std::string_view key, std::string_view text) {
+    std::string json;
+    detail::append_json_string(json, text);
+    set_metadata(key, std::move(json));
+  }
+  /// Adds a JSON value. errc::invalid_argument when it is not one.
+  void add_metadata_json(std::string_view key, std::string_view json, std::error_code& ec) {
+    ec.clear();
+    if (!is_valid_json(json))
+      ec = detail::make_error(errc::invalid_argument, "metadata '" + std::string(key) + "': the value '" +
+                                                          std::string(json.substr(0, 80)) +
+                                                          "' is not valid JSON; use add_metadata for plain text");
+    else
+      set_metadata(key, std::string(json));
+  }
+  void add_metadata_json(std::string_view key, std::string_view json) {
+    std::error_code ec;
+    add_metadata_json(key, json, ec);
+    detail::throw_if(ec, "profile::add_metadata_json");
+  }
+
+  /// What went wrong last in a call that does not throw; empty when nothing did.
+  [[nodiscard]] std::string last_error() const {
+    const std::lock_guard<detail::fork_safe_mutex> hold(results_);
+    return last_error_;
+  }
+  [[nodiscard]] const profile_options& options() const noexcept { return options_; }
+
+ private:
+  struct unchecked_t {};
+  // What a control call leaves to be done when the locks are released: users' code runs without them.
+  struct aftermath {
+    std::optional<detail::window_control::delivery> delivered;
+    std::vector<diagnostic> diagnostics;
+  };
+
+  profile(profile_options options, unchecked_t) : options_(std::move(options)), windows_(options_.process_name) {}
+
+  std::error_code check() {
+    std::error_code ec;
+    validate(options_, ec);
+    return ec;
+  }
+  // Set while this thread is inside a callback of any profile.
+  static bool& inside_callback() noexcept {
+    static thread_local bool inside = false;
+    return inside;
+  }
+  static std::error_code callback_error(const char* call) {
+    return detail::make_error(errc::already_running, std::string("profile: ") + call +
+                                                         "() was called inside on_trace_ready; call it after step() or "
+                                                         "stop() has returned");
+  }
+  [[nodiscard]] bool is_running() const noexcept { return detail::control().running == this; }
+  [[nodiscard]] std::string description() const;
+  std::uint32_t flags() const noexcept {
+    return (options_.needs_shapes() ? detail::flag_shapes : 0u) | (options_.profile_memory ? detail::flag_memory : 0u) |
+           (options_.with_stack ? detail::flag_stacks : 0u);
+  }
+
+  void refuse(const std::error_code& ec, const char* code) noexcept;
+  void keep_error(const std::string& text) noexcept {
+    const std::lock_guard<detail::fork_safe_mutex> hold(results_);
+    last_error_ = text;
+  }
+  void run(const detail::step_transition& transition, std::int64_t step, aftermath& after);
+  void finish(aftermath& after) noexcept;
+  void keep_result(const trace& result, bool partial);
+  [[nodiscard]] std::optional<trace> kept_result() const;
+  void report_notes(const trace& result) noexcept;
+  void set_metadata(std::string_view key, std::string json);
+  [[nodiscard]] trace with_metadata(trace result) const;
+
+  profile_options options_;
+  detail::fork_safe_mutex control_;         // serialises control calls; held while they deliver
+  mutable detail::window_control windows_;  // under control().mutex
+  detail::step_machine machine_;            // under control().mutex
+  mutable detail::diagnostics_once once_;
+
+  mutable detail::fork_safe_mutex results_;  // guards all below
+  mutable std::vector<trace> completed_;     // more than one only with `accumulate`
+  std::optional<trace> partial_;
+  std::uint64_t accumulated_bytes_ = 0;
+  std::vector<trace_metadata> metadata_;
+  mutable std::string last_error_;
+};
+
+// --------------------------------------------------------------------------------------------------------------------
+
+inline std::string profile::description() const {
+  return "the profile" + (options_.process_name.empty() ? std::string() : " '" + options_.process_name + "'") +
+         " that is at step " + std::to_string(machine_.step_number());
+}
+
+inline void profile::refuse(const std::error_code& ec, const char* code) noexcept {
+  std::string thrown;
+  detail::call_guarded(
+      [&] {
+        keep_error(ec.message());
+        once_.report({code, ec.message()});
+      },
+      thrown);
+}
+
+inline void profile::start(std::error_code& ec) {
+  ec.clear();
+  if (inside_callback()) {
+    ec = callback_error("start");
+    return;
+  }
+  aftermath after;
+  {
+    const std::lock_guard<detail::fork_safe_mutex> serial(control_);
+    detail::schedule_answer answer;
+    if (!options_.schedule.empty()) answer = detail::ask(options_.schedule, step_number());
+    if (answer.problem) after.diagnostics.push_back(*answer.problem);
+    const std::lock_guard<std::mutex> hold(detail::control().mutex);
+    detail::control_state& state = detail::control();
+    if (state.running != nullptr) {
+      ec = detail::make_error(errc::already_running,
+                              "profile: cannot start: " + state.running_name + " is recording; stop it first");
+      return;
+    }
+    detail::install_recorder(state);
+    if (!windows_.begin_session(flags(), options_.event_budget_bytes)) {
+      ec = detail::make_error(errc::out_of_memory, "profile_options: event_budget_bytes is " +
+                                                       std::to_string(options_.event_budget_bytes) +
+                                                       ", which the system cannot reserve; use less");
+      return;
+    }
+    state.running = this;
+    state.running_name = description();
+    machine_.stop();  // a profile that a fork copied while it was running
+    if (options_.schedule.empty())
+      run(machine_.start_unscheduled(), -1, after);
+    else
+      run(machine_.start(answer.value), machine_.step_number(), after);
+  }
+  if (const auto cold = detail::no_warmup_diagnostic(options_.schedule)) after.diagnostics.push_back(*cold);
+  finish(after);
+}
+
+inline void profile::step(std::error_code& ec) noexcept {
+  ec.clear();
+  if (inside_callback()) {
+    ec = callback_error("step");
+    return;
+  }
+  const std::lock_guard<detail::fork_safe_mutex> serial(control_);
+  aftermath after;
+  std::int64_t next = 0;
+  detail::schedule_answer answer;
+  if (!running()) {
+    ec = detail::make_error(errc::not_running,
+                            "profile: step() was called while the profile is not running; call start() first");
+    return;
+  }
+  next = step_number() + 1;
+  if (!options_.schedule.empty()) answer = detail::ask(options_.schedule, next);
+  if (answer.problem) after.diagnostics.push_back(*answer.problem);
+  {
+    const std::lock_guard<std::mutex> hold(detail::control().mutex);
+    if (!options_.schedule.empty()) windows_.mark_step(next);
+    const detail::step_transition& transition = machine_.step(answer.value);
+    run(transition, options_.schedule.empty() ? -1 : next, after);
+    if (transition.has(detail::step_operation::report))
+      after.diagnostics.push_back(detail::transition_diagnostic(transition, next));
+    detail::control().running_name = description();
+  }
+  const bool delivered = after.delivered.has_value();
+  finish(after);
+  if (delivered) {
+    const std::lock_guard<std::mutex> hold(detail::control().mutex);
+    windows_.restart_step(next);
+  }
+}
+
+inline void profile::stop(std::error_code& ec) noexcept {
+  ec.clear();
+  if (inside_callback()) {
+    ec = callback_error("stop");
+    return;
+  }
+  const std::lock_guard<detail::fork_safe_mutex> serial(control_);
+  aftermath after;
+  {
+    const std::lock_guard<std::mutex> hold(detail::control().mutex);
+    if (!is_running()) {
+      ec = detail::make_error(errc::not_running, "profile: stop() was called while the profile is not running");
+      return;
+    }
+    const bool scheduled = machine_.scheduled();
+    if (scheduled && !machine_.reached_active_step() && machine_.current() != action::record &&
+        machine_.current() != action::record_and_save)
+      after.diagnostics.push_back(
+          detail::no_active_step_diagnostic(machine_.steps_seen(), options_.schedule.first_active_step()));
+    run(machine_.stop(), -1, after);
+    detail::control().running = nullptr;
+  }
+  finish(after);
+}
+
+// Under the control lock.
+inline void profile::run(const detail::step_transition& transition, std::int64_t step, aftermath& after) {
+  after.delivered = windows_.run(transition, step, machine_.delivered_window(), machine_.recording_window().cycle);
+}
+
+// Hands over what was collected. Without the control lock of the process: the callback may read and export.
+inline void profile::finish(aftermath& after) noexcept {
+  std::string thrown;
+  const bool worked = detail::call_guarded(
+      [&] {
+        if (after.delivered) {
+          const trace result = with_metadata(after.delivered->result);
+          const bool nothing_but_steps = result.losses().kept + result.losses().unfinished == 0 &&
+                                         result.memory().empty() && result.marks().empty();
+          if (!after.delivered->partial || !nothing_but_steps) {
+            keep_result(result, after.delivered->partial);
+            if (options_.on_trace_ready) {
+              inside_callback() = true;
+              const std::error_code failed = options_.on_trace_ready(result);
+              inside_callback() = false;
+              if (failed) {
+                keep_error(failed.message());
+                after.diagnostics.push_back({"callback_failed", failed.message(), diagnostic_severity::error});
+              }
+            }
+            report_notes(result);
+          }
+        }
+        for (const diagnostic& d : after.diagnostics) once_.report(d);
+      },
+      thrown);
+  if (!worked) keep_error("profile: the cycle could not be kept: " + thrown);
+}
+
+inline void profile::report_notes(const trace& result) noexcept {
+  for (const trace_note& note : result.notes()) {
+    // Open scopes at a cut and frees of older blocks are everyday; the trace and the table say so.
+    if (note.code == "unfinished_scopes" || note.code == "unmatched_frees") continue;
+    once_.report({note.code, note.text});
+  }
+}
+
+inline void profile::keep_result(const trace& result, bool partial) {
+  const std::lock_guard<detail::fork_safe_mutex> hold(results_);
+  if (partial) {
+    partial_ = result;
+    return;
+  }
+  if (!options_.accumulate) completed_.clear();
+  const std::uint64_t bytes = options_.accumulate ? memory_bytes(result) : 0;
+  if (accumulated_bytes_ + bytes > options_.accumulate_limit_bytes) {
+    last_error_ = "profile: accumulate_limit_bytes is " + std::to_string(options_.accumulate_limit_bytes) +
+                  ", so cycle " + std::to_string(result.info().cycle) +
+                  " is not in the accumulated result; raise it or record fewer steps";
+    once_.report({"accumulate_limit", last_error_});
+    return;
+  }
+  accumulated_bytes_ += bytes;
+  completed_.push_back(result);
+}
+
+// The completed cycles, or the partial one. Several are merged when they are first read, not at each cycle.
+inline std::optional<trace> profile::kept_result() const {
+  const std::lock_guard<detail::fork_safe_mutex> hold(results_);
+  if (completed_.empty()) return partial_;
+  if (completed_.size() > 1) {
+    std::error_code ec;
+    trace merged = merge(completed_, ec);
+    if (ec) {
+      last_error_ = ec.message();
+      return completed_.back();
+    }
+    completed_.assign(1, std::move(merged));
+  }
+  return completed_.front();
+}
+
+inline void profile::set_metadata(std::string_view key, std::string json) {
+  const std::lock_guard<detail::fork_safe_mutex> hold(results_);
+  for (trace_metadata& pair : metadata_)
+    if (pair.key == key) {
+      pair.json = std::move(json);
+      return;
+    }
+  metadata_.push_back({std::string(key), std::move(json)});
+}
+
+inline trace profile::with_metadata(trace result) const {
+  const std::lock_guard<detail::fork_safe_mutex> hold(results_);
+  for (const trace_metadata& pair : metadata_) result = result.with_metadata(pair.key, pair.json);
+  return result;
+}
+
+inline trace profile::result() const {
+  std::optional<trace> found = kept_result();
+  if (found) return with_metadata(std::move(*found));
+  once_.report({"no_results",
+                "profile: a result was read before a cycle was completed; it is empty. Read it after "
+                "stop(), or use snapshot()"});
+  return trace();
+}
+
+STEPPROF_END_NAMESPACE

@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <stepprof/output/folded_stacks.hpp>
+
+#include <support/catch.hpp>
+#include <support/event_builder.hpp>
+#include <support/temp_folder.hpp>
+
+using namespace stepprof;
+
+namespace {
+
+std::string folded(const trace& t, const std::string& metric = "self_cpu_time_total") {
+  std::error_code ec;
+  std::string text = folded_stacks(t, metric, ec);
+  CHECK_FALSE(ec);
+  return text;
+}
+
+}  // namespace
+
+// FC-76: google/pprof PR669, brendangregg/FlameGraph#214, brendangregg/FlameGraph#192, pytorch/pytorch#73556
+// Catches: weights that do not add up to the self times, equal stacks on two lines, lines without weight.
+TEST_CASE("each stack is a line with its self time", "[folded_stacks]") {
+  CHECK(folded(test::events("t1: f[0..10]{ g[2..6]{ f[2..6] } g[6..8] }; t2: f[0..5]{ h[0..5] } f[7..8]")) ==
+        "f 5\n"  // 10 - 4 - 2, and 1 on the second thread; the other one has none left
+        "f;g 2\n"
+        "f;g;f 4\n"
+        "f;h 5\n");
+}
+
+// FC-76.
+// Catches: names that break the format of the line.
+TEST_CASE("any name makes one well formed line", "[folded_stacks]") {
+  const std::vector<std::pair<std::string, std::string>> names = {{"a;b", "a:b"},
+                                                                  {"a b", "a b"},
+                                                                  {"a\nb\tc", "a b c"},
+                                                                  {"std::map<int, f()>", "std::map<int, f()>"},
+                                                                  {"trailing 12", "trailing 12"},
+                                                                  {"", "(no name)"},
+                                                                  {"\xff", "\xef\xbf\xbd"},
+                                                                  {std::string("\0\x7f", 2), "  "}};
+  trace_builder b;
+  b.add_process({});
+  b.add_track({});
+  std::uint32_t parent = npos;
+  std::string expected, line;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    trace_event e;
+    e.name = b.intern(names[i].first);
+    e.parent = parent;
+    e.end_ns = static_cast<std::int64_t>(names.size() - i);
+    parent = b.add_event(e);
+    line += (i == 0 ? "" : ";") + names[i].second;
+    expected += line + " 1\n";
+  }
+  CHECK(folded(b.finish()) == expected);
+}
+
+// Catches: recursion that ends the program when scopes are nested deeply.
+TEST_CASE("deep nesting is written without recursion", "[folded_stacks]") {
+  trace_builder b;
+  b.add_process({});
+  b.add_track({});
+  constexpr std::uint32_t depth = 3000;
+  for (std::uint32_t i = 0; i < depth; ++i) {
+    trace_event e;
+    e.name = b.intern("f");
+    e.parent = i == 0 ? npos : i - 1;
+    e.begin_ns = i;
+    e.end_ns = 2 * depth - i;
+    b.add_event(e);
+  }
+  const std::string text = folded(b.finish());
+  CHECK(std::count(text.begin(), text.end(), '\n') == depth);
+}
+
+// FC-77: pytorch/pytorch#100253, pytorch/pytorch#89406
+// Catches: an empty file reported as success, or an error that does not say what to turn on.
+TEST_CASE("no stacks is an error that names the remedy", "[folded_stacks]") {
+  const test::temp_folder folder;
+  const trace t = test::events("t1: f[0..10]");
+  const std::string path = folder / "stacks.txt";
+  CHECK_THROWS_WITH(export_stacks(t, path, "cuda"),
+                    "export_stacks: metric is 'cuda', must be self_cpu_time_total or self_allocated");
+  CHECK_THROWS_WITH(export_stacks(t, path, "self_allocated"),
+                    "export_stacks: metric is self_allocated, which needs profile_memory to be on");
+  std::error_code ec;
+  export_stacks(trace(), path, "self_cpu_time_total", ec);
+  CHECK(ec == errc::no_results);
+  CHECK(folder.names().empty());
+  CHECK_THROWS_AS(export_stacks(t, folder / "missing/x"), std::system_error);
+  export_stacks(t, path);
+  CHECK(test::contents_of(path) == "f 10\n");
+
+  test::event_builder b("t1: f[0..10]{ g[2..4] }");
+  b.builder.info().has_memory = true;
+  memory_event m;
+  m.bytes = 64;
+  m.event = 1;
+  b.builder.add_memory(m);
+  CHECK(folded(b.builder.finish(), "self_allocated") == "f;g 64\n");
+}

@@ -1,0 +1,236 @@
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <stepprof/output/output_file.hpp>
+
+#include <support/catch.hpp>
+#include <support/temp_folder.hpp>
+
+using namespace stepprof;
+using names = std::vector<std::string>;
+
+namespace {
+
+using portable_output_file = basic_output_file<detail::portable_file>;
+
+template <class File = output_file>
+std::error_code write_file(const std::string& path, const std::string& text = "text") {
+  File file(path);
+  file.write(text.data(), text.size());
+  return file.commit();
+}
+// Runs in a process of its own, whose exit code is returned.
+int in_child(const std::function<int()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(body());
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+}  // namespace
+
+// Catches: a file that can be seen under its name before it is complete, or a temporary one that stays.
+TEMPLATE_TEST_CASE("a file appears when it is committed", "[output_file]", output_file, portable_output_file) {
+  const test::temp_folder folder;
+  const std::string path = folder / "t.json";
+  {
+    TestType file(path);
+    file.write("abc", 3);
+    CHECK(names{"t.json"} != folder.names());
+    CHECK_FALSE(std::filesystem::exists(path));
+    CHECK_FALSE(file.commit());
+    CHECK(file.bytes() == 3);
+  }
+  CHECK(folder.names() == names{"t.json"});
+  CHECK(test::contents_of(path) == "abc");
+  CHECK_FALSE(write_file<TestType>(path, "new"));
+  CHECK(test::contents_of(path) == "new");
+  CHECK(folder.names() == names{"t.json"});
+}
+
+// Catches: a file given up that replaces the old one or leaves its temporary.
+TEMPLATE_TEST_CASE("a file that is not committed leaves the old one", "[output_file]", output_file,
+                   portable_output_file) {
+  const test::temp_folder folder;
+  CHECK_FALSE(write_file<TestType>(folder / "t", "old"));
+  {
+    TestType file(folder / "t");
+    file.write("half", 4);
+  }
+  CHECK(test::contents_of(folder / "t") == "old");
+  CHECK(folder.names() == names{"t"});
+}
+
+// FC-52: aras-p/ClangBuildAnalyzer#2, soctrace-inria/framesoc#139, torognes/vsearch#243
+// Catches: a bad path reported as success, or without its reason.
+TEMPLATE_TEST_CASE("a bad path is an error with its reason", "[output_file]", output_file, portable_output_file) {
+  const test::temp_folder folder;
+  CHECK_FALSE(write_file<TestType>(folder / "file"));
+  CHECK(write_file<TestType>(folder / "missing/t") == std::errc::no_such_file_or_directory);
+  CHECK(write_file<TestType>(folder.path().string()) == std::errc::is_a_directory);
+  CHECK(write_file<TestType>(folder.path().string() + "/") == std::errc::is_a_directory);
+  CHECK(write_file<TestType>(folder / "new/") != std::error_code());
+  CHECK(write_file<TestType>(folder / "file/t") == std::errc::not_a_directory);
+  CHECK(write_file<TestType>(folder / std::string(5000, 'x')) == std::errc::filename_too_long);
+  CHECK(write_file<TestType>("") != std::error_code());
+  CHECK(folder.names() == names{"file"});
+  CHECK(test::contents_of(folder / "file") == "text");
+  CHECK(output_file(folder / "missing/t").doing() == "cannot write '" + (folder / "missing/t") + "'");
+  CHECK(output_file(std::string(5000, 'x')).doing().size() < 500);
+}
+
+// Catches: a name that just fits refused because the temporary one is longer.
+TEST_CASE("a name of the greatest length works, with any byte", "[output_file]") {
+  const test::temp_folder folder;
+  CHECK_FALSE(write_file(folder / std::string(255, 'n')));
+  std::string all;
+  for (int c = 1; c < 256; ++c)
+    if (c != '/') all += static_cast<char>(c);
+  CHECK_FALSE(write_file(folder / all.substr(0, 200)));
+  CHECK_FALSE(write_file(folder / all.substr(200)));
+  CHECK(test::contents_of(folder / all.substr(200)) == "text");
+  CHECK(folder.names().size() == 3);
+  CHECK(write_file((folder / "a") + std::string("\0b", 2)) == std::errc::invalid_argument);
+}
+
+// FC-52. A device node of the test's own, so that nothing can happen to the machine's.
+// Catches: a full device reported as success, or a device renamed over.
+TEST_CASE("a device is written straight into and survives", "[output_file]") {
+  const test::temp_folder folder;
+  const auto device = [&](const char* name, unsigned minor) {
+    const std::string path = folder / name;
+    return ::mknod(path.c_str(), S_IFCHR | 0666, ::makedev(1, minor)) == 0 &&
+                   ::close(::open(path.c_str(), O_WRONLY)) == 0
+               ? path
+               : std::string("/dev/") + name;  // without the right to make nodes
+  };
+  const std::string full = device("full", 7), null = device("null", 3);
+  const auto before = folder.names();
+  CHECK(write_file(full) == std::errc::no_space_on_device);
+  CHECK_FALSE(write_file(null));
+  for (const std::string& path : {full, null}) {
+    struct stat facts {};
+    REQUIRE(::stat(path.c_str(), &facts) == 0);
+    CHECK(S_ISCHR(facts.st_mode));
+  }
+  CHECK(folder.names() == before);
+}
+
+// Catches: a FIFO replaced by a file, or written in pieces that get lost.
+TEST_CASE("a FIFO is written straight into and survives", "[output_file]") {
+  const test::temp_folder folder;
+  const std::string path = folder / "fifo";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  std::string received;
+  std::thread reader([&] { received = test::contents_of(path); });
+  const std::string text(300000, 'x');
+  CHECK_FALSE(write_file(path, text));
+  reader.join();
+  CHECK(received == text);
+  CHECK(folder.names() == names{"fifo"});
+  CHECK(std::filesystem::is_fifo(path));
+}
+
+// Catches: /dev/stdout, redirected to a file, replaced by another file or written from its beginning.
+TEST_CASE("an open descriptor is written at its place", "[output_file]") {
+  const test::temp_folder folder;
+  for (const std::string target : {"/dev/stdout", "/proc/self/fd/1", "/dev/fd/1", "link"}) {
+    const std::string path = folder / "log";
+    if (target == "link") std::filesystem::create_symlink("/dev/stdout", folder / "link");
+    CHECK(in_child([&] {
+            const int log = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+            ::dup2(log, STDOUT_FILENO);
+            bool good = ::write(STDOUT_FILENO, "before ", 7) == 7;
+            good = !write_file(target == "link" ? folder / "link" : target, "trace") && good;
+            return good && ::write(STDOUT_FILENO, " after", 6) == 6 ? 0 : 1;
+          }) == 0);
+    CHECK(test::contents_of(path) == "before trace after");
+  }
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+  CHECK(write_file("/dev/fd/987654") == std::errc::bad_file_descriptor);
+}
+
+// Catches: a link replaced by a file, or a loop of links followed for ever.
+TEST_CASE("symbolic links are followed and stay", "[output_file]") {
+  const test::temp_folder folder;
+  std::filesystem::create_directory(folder / "data");
+  std::filesystem::create_symlink("data/t", folder / "latest");  // leads nowhere yet
+  CHECK_FALSE(write_file(folder / "latest", "1"));
+  CHECK(test::contents_of(folder / "data/t") == "1");
+  std::filesystem::create_symlink("latest", folder / "again");
+  CHECK_FALSE(write_file(folder / "again", "2"));
+  CHECK(test::contents_of(folder / "data/t") == "2");
+  CHECK(std::filesystem::is_symlink(folder / "latest"));
+  CHECK(folder.names() == names{"again", "data", "latest"});
+  std::filesystem::create_symlink("loop", folder / "loop");
+  CHECK(write_file(folder / "loop") == std::errc::too_many_symbolic_link_levels);
+}
+
+// Catches: permissions lost when a file is replaced, or a read-only file replaced at all.
+TEST_CASE("permissions are kept and respected", "[output_file]") {
+  const test::temp_folder folder;
+  CHECK_FALSE(write_file(folder / "t"));
+  ::chmod((folder / "t").c_str(), 0640);
+  CHECK_FALSE(write_file(folder / "t", "new"));
+  CHECK(std::filesystem::status(folder / "t").permissions() == static_cast<std::filesystem::perms>(0640));
+
+  // As an unprivileged user, since permission bits do not stop root.
+  ::chmod(folder.path().c_str(), 0755);
+  ::chmod((folder / "t").c_str(), 0444);
+  const auto unprivileged = [&](const std::string& path) {
+    return in_child([&] {
+      if (::geteuid() == 0 && ::setuid(65534) != 0) return 1;
+      if (::geteuid() != 65534) ::chmod(folder.path().c_str(), 0555);
+      const std::error_code ec = write_file(path, "bad");
+      return ec == std::errc::permission_denied ? 0 : 2;
+    });
+  };
+  CHECK(unprivileged(folder / "new") == 0);
+  CHECK(unprivileged(folder / "t") == 0);
+  ::chmod(folder.path().c_str(), 0700);
+  CHECK(test::contents_of(folder / "t") == "new");
+  CHECK(folder.names() == names{"t"});
+}
+
+// FC-52.
+// Catches: a write cut short by a limit taken for success; half a file left.
+TEMPLATE_TEST_CASE("a size limit is an error and leaves nothing", "[output_file]", output_file, portable_output_file) {
+  const test::temp_folder folder;
+  CHECK(in_child([&] {
+          std::signal(SIGXFSZ, SIG_IGN);
+          const rlimit limit = {1000, 1000};
+          if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+          if (write_file<TestType>(folder / "t", std::string(100000, 'x')) != std::errc::file_too_large) return 2;
+          if (!folder.names().empty()) return 3;
+          return write_file<TestType>(folder / "t", std::string(1000, 'x')) ? 4 : 0;
+        }) == 0);
+  CHECK(folder.names() == names{"t"});
+}
+
+// Catches: two exports to one path that mix, or trip over each other's temporary file.
+TEST_CASE("several writers to one path do not mix", "[output_file]") {
+  const test::temp_folder folder;
+  std::vector<std::thread> writers;
+  std::atomic<int> failures{0};
+  for (char c = 'a'; c < 'e'; ++c)
+    writers.emplace_back([&, c] {
+      for (int i = 0; i < 50; ++i)
+        if (write_file(folder / "t", std::string(20000, c))) ++failures;
+    });
+  for (std::thread& writer : writers) writer.join();
+  CHECK(failures == 0);
+  const std::string text = test::contents_of(folder / "t");
+  CHECK(text == std::string(20000, text.at(0)));
+  CHECK(folder.names() == names{"t"});
+}

@@ -1,0 +1,8 @@
+#include <stepprof/stepprof.hpp>
+
+int main() {
+  stepprof::profile prof;
+  { STEPPROF_SCOPE("consumer"); }
+  prof.stop();
+  return prof.key_averages().table().find("consumer") != std::string::npos ? 0 : 1;
+}

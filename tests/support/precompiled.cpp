@@ -1,0 +1,1 @@
+// Owns the precompiled header that all test programs share.

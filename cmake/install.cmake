@@ -4,9 +4,24 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_DATADIR}/cmake/stepprof")  # headers only: the same on every architecture
 
+# A component is installed when what it needs was found. What was downloaded is not installed and cannot be pointed to.
+set(needs_record "")
+set(needs_stepprof fmt::fmt)
+set(needs_tools fmt::fmt nlohmann_json::nlohmann_json)
+
 # One export set per component, so that stepprof::record can be loaded where fmt is not installed.
 foreach(component IN ITEMS record stepprof tools)
-  if(TARGET stepprof_${component})
+  set(installable TRUE)
+  foreach(need IN LISTS needs_${component})
+    set(found FALSE)
+    if(TARGET ${need})
+      get_target_property(found ${need} IMPORTED)
+    endif()
+    if(NOT found)
+      set(installable FALSE)
+    endif()
+  endforeach()
+  if(installable)
     install(TARGETS stepprof_${component} EXPORT stepprof-${component}
             FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
             INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")  # CMake before 3.23 knows no file sets

@@ -7,11 +7,16 @@ function(stepprof_add_library name)
   list(TRANSFORM arg_HEADERS PREPEND "${PROJECT_SOURCE_DIR}/include/stepprof/")
   file(GLOB headers CONFIGURE_DEPENDS ${arg_HEADERS})
 
+  set(compile_alone ${STEPPROF_BUILD_TESTS})
+  if(STEPPROF_SANITIZE OR STEPPROF_PORTABLE)
+    set(compile_alone OFF)  # these builds only run tests; others have compiled the headers
+  endif()
+
   add_library(stepprof_${name} INTERFACE)
   add_library(stepprof::${name} ALIAS stepprof_${name})
   set_target_properties(stepprof_${name} PROPERTIES
     EXPORT_NAME ${name}
-    VERIFY_INTERFACE_HEADER_SETS ${STEPPROF_BUILD_TESTS})
+    VERIFY_INTERFACE_HEADER_SETS ${compile_alone})
   target_compile_features(stepprof_${name} INTERFACE cxx_std_17)
   target_link_libraries(stepprof_${name} INTERFACE ${arg_LINKS})
   target_sources(stepprof_${name} INTERFACE

@@ -122,8 +122,8 @@ TEST_CASE("when the budget is used up new scopes are dropped and counted exactly
   CHECK(t.losses().kept + t.losses().dropped == produced);
   CHECK(t.losses().unfinished == 0);
   CHECK(t.losses().unmatched_ends == 0);
-  // 16 bytes a scope: 1 MiB holds a little less than 65536 of them (the names and the log itself need some room).
-  CHECK(t.losses().kept > 50000);
+  // 16 bytes a scope: 1 MiB holds less than 65536 of them, as names and logs, of earlier sessions too, need some room.
+  CHECK(t.losses().kept > 30000);
   CHECK(t.losses().kept <= 65536);
 
   // What was read is given back: the next session records again.

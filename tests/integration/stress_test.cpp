@@ -35,7 +35,9 @@ std::uint64_t produce(int seed, const std::atomic<bool>& stop) {
   return recorded;
 }
 
-std::uint64_t total(const stepprof::recording_totals& t) { return t.kept + t.unfinished + t.late + t.discarded; }
+std::uint64_t total(const stepprof::recording_totals& t) {
+  return t.kept + t.unfinished + t.late + t.discarded;
+}
 
 // Everything a control thread may do, for a while. Returns the number of traces it got.
 std::uint64_t control(std::size_t budget, std::chrono::milliseconds time) {

@@ -108,8 +108,10 @@ inline void system_program_name(char* out, std::size_t size) noexcept {
   if (length <= 0) return;
   path[length] = 0;
   const char* const slash = std::strrchr(path, '/');
-  std::strncpy(out, slash == nullptr ? path : slash + 1, size - 1);
-  out[size - 1] = 0;
+  const char* const name = slash == nullptr ? path : slash + 1;
+  std::size_t used = 0;
+  for (; used + 1 < size && name[used] != 0; ++used) out[used] = name[used];
+  out[used] = 0;
 #else
   static_cast<void>(size);
 #endif

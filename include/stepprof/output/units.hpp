@@ -65,7 +65,7 @@ inline std::string format_time_value(double ns, time_unit unit) {
   constexpr step steps[] = {{time_unit::us, 1, "us"}, {time_unit::ms, 1e3, "ms"}, {time_unit::s, 1e6, "s"}};
   for (const step& s : steps) {
     if (unit != time_unit::automatic && unit != s.unit) continue;
-    const std::int64_t thousandths = std::llround((std::clamp)(ns, -9.2e18, 9.2e18) / s.thousandth_ns);
+    const std::int64_t thousandths = std::llround((std::clamp)(ns / s.thousandth_ns, -9.2e18, 9.2e18));
     const std::int64_t size = thousandths < 0 ? -thousandths : thousandths;
     if (unit == time_unit::automatic && s.unit != time_unit::s && size >= 1000000) continue;
     return fmt::format("{}{}.{:03}{}", thousandths < 0 ? "-" : "", size / 1000, size % 1000, s.suffix);

@@ -123,6 +123,7 @@ class input_encoder {
     if (fits(1) || mark == input_mark::list_end) bytes_[size_++] = static_cast<unsigned char>(mark);
   }
   void put_bytes(const void* data, std::size_t bytes) noexcept {
+    if (size_ > capacity - bytes) return;  // never: fits() was asked. For the compiler's sake
     const auto* const from = static_cast<const unsigned char*>(data);
     for (std::size_t i = 0; i < bytes; ++i) bytes_[size_ + i] = from[i];
     size_ += bytes;

@@ -1,5 +1,8 @@
-#include <stepprof/trace/trace_builder.hpp>
+#include <stepprof/stepprof.hpp>
 
 int main() {
-  return stepprof::trace_builder().finish().events().empty() ? 0 : 1;
+  stepprof::profile prof;
+  { STEPPROF_SCOPE("consumer"); }
+  prof.stop();
+  return prof.key_averages().table().find("consumer") != std::string::npos ? 0 : 1;
 }

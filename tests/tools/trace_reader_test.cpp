@@ -1,0 +1,478 @@
+#include <clocale>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <locale>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <support/catch.hpp>
+
+#include <stepprof/analysis/key_averages.hpp>
+#include <stepprof/tools/trace_reader.hpp>
+
+using namespace stepprof;
+
+namespace {
+
+std::string file_of(const std::string& events, const std::string& keys = "") {
+  return "{" + keys + "\"traceEvents\": [" + events + "]}";
+}
+std::string slice(const std::string& name, const std::string& ts, const std::string& dur, const std::string& rest = "",
+                  const std::string& cat = "cpu_op") {
+  return R"({"ph": "X", "cat": ")" + cat + R"(", "name": ")" + name + R"(", "pid": 7, "tid": 9, "ts": )" + ts +
+         ", \"dur\": " + dur + rest + "}";
+}
+std::string fault_of(const std::string& text) {
+  std::error_code ec;
+  const trace t = parse_trace(text, {}, ec);
+  CHECK(t.events().empty());
+  if (ec) CHECK(ec == errc::bad_trace);
+  return ec ? ec.message() : "";
+}
+// "a(b c(d)) e | async: x" for the events of all tracks.
+std::string shape_of(const trace& t) {
+  std::string text;
+  for (const trace_track& track : t.tracks()) {
+    if (!text.empty()) text += " | ";
+    if (track.kind == track_kind::async) text += "async: ";
+    std::vector<std::uint32_t> open;
+    for (std::uint32_t i = track.first_event; i < track.first_event + track.event_count; ++i) {
+      const std::uint32_t parent = t.events()[i].parent;
+      const std::size_t depth = open.size();
+      while (!open.empty() && open.back() != parent) open.pop_back();
+      if (!open.empty() && open.size() == depth) text += "(";
+      for (std::size_t k = open.size() + 1; k < depth; ++k) text += ")";
+      if (open.size() != depth || open.empty()) text += i == track.first_event ? "" : " ";
+      text += std::string(t.name(t.events()[i]));
+      open.push_back(i);
+    }
+    for (std::size_t k = 1; k < open.size(); ++k) text += ")";
+  }
+  return text;
+}
+std::string slices_of(const std::vector<std::pair<const char*, std::pair<int, int>>>& list) {
+  std::string text;
+  for (const auto& [name, range] : list)
+    text += (text.empty() ? "" : ", ") +
+            slice(name, std::to_string(range.first), std::to_string(range.second - range.first));
+  return file_of(text);
+}
+const event_detail& detail_of(const trace& t, const char* name) {
+  for (const trace_event& e : t.events())
+    if (t.name(e) == name) return t.detail(e);
+  FAIL("no event " << name);
+  return t.detail(trace_event());
+}
+
+}  // namespace
+
+// Catches: nesting that differs from torch's on borders, ties and zero lengths. The cases and their results are those
+// observed of torch 2.14.1, but that what overlaps goes to an async track instead of becoming a second root.
+TEST_CASE("intervals nest by torch's rule", "[trace_reader]") {
+  const auto nested = [](const std::vector<std::pair<const char*, std::pair<int, int>>>& list) {
+    return shape_of(parse_trace(slices_of(list)));
+  };
+  CHECK(nested({{"a", {0, 10}}, {"b", {0, 10}}}) == "a(b)");
+  CHECK(nested({{"a", {0, 10}}, {"z", {5, 5}}}) == "a(z)");
+  CHECK(nested({{"a", {0, 10}}, {"z", {0, 0}}}) == "a(z)");
+  CHECK(nested({{"z", {0, 0}}, {"a", {0, 10}}}) == "a(z)");
+  CHECK(nested({{"a", {0, 10}}, {"z", {10, 10}}}) == "a z");
+  CHECK(nested({{"a", {0, 0}}, {"z", {0, 0}}}) == "a z");
+  CHECK(nested({{"c", {3, 4}}, {"b", {2, 8}}, {"a", {0, 10}}}) == "a(b(c))");
+  CHECK(nested({{"a", {0, 10}}, {"p", {5, 15}}}) == "a | async: p");
+  CHECK(nested({{"a", {0, 10}}, {"p", {5, 15}}, {"q", {6, 9}}, {"r", {11, 12}}}) == "a(q) r | async: p");
+  CHECK(nested({{"a", {0, 10}}, {"b", {2, 8}}, {"p", {5, 9}}, {"q", {6, 7}}}) == "a(b(q)) | async: p");
+}
+
+// Catches: self times that add up to more than the wall time because of overlaps.
+TEST_CASE("what overlaps is flagged and has no self time", "[trace_reader]") {
+  const trace t = parse_trace(slices_of({{"a", {0, 10}}, {"p", {5, 15}}}));
+  CHECK(t.events()[1].has(trace_event::out_of_order));
+  CHECK(key_averages(t).self_cpu_time_total_ns() == 10000);
+  CHECK(key_averages(t).at("p").total_ns == 10000);
+}
+
+// Catches: `Ev Idx` ignored where times leave the order open.
+TEST_CASE("Ev Idx decides ties", "[trace_reader]") {
+  const std::string b = slice("b", "0", "10", R"(, "args": {"Ev Idx": 8})");
+  const std::string a = slice("a", "0", "10", R"(, "args": {"Ev Idx": 7})");
+  CHECK(shape_of(parse_trace(file_of(b + ", " + a))) == "a(b)");
+}
+
+// Catches: times that went through a double: 16 digits of microseconds have lost their ns there.
+// FC-15: google/perfetto#426
+TEST_CASE("times are exact to the ns", "[trace_reader]") {
+  const auto begin_of = [](const std::string& ts) {
+    return parse_trace(file_of(slice("a", ts, "0"))).events()[0].begin_ns;
+  };
+  CHECK(begin_of("5113619158178.999") == 5113619158178999);
+  CHECK(begin_of("1767225600123456.789") == 1767225600123456789);
+  CHECK(begin_of("1767225600123456.001") == 1767225600123456001);
+  CHECK(begin_of("4503599627370497.001") == 4503599627370497001);
+  CHECK(begin_of("12") == 12000);
+  CHECK(begin_of("0.0015") == 2);  // half away from zero
+  CHECK(begin_of("0.0004") == 0);
+  CHECK(begin_of("-0.5") == -500);
+  CHECK(begin_of("1.5e3") == 1500000);
+  CHECK(begin_of("15E-1") == 1500);
+  CHECK(begin_of("1e-400") == 0);
+  CHECK(begin_of("\"12.5\"") == 12500);
+  CHECK(parse_trace(file_of(slice("a", "5113619158178.999", "0.001"))).events()[0].end_ns == 5113619158179000);
+}
+
+// Catches: a parser that expects the comma of the locale, or the point where the locale has a comma. FC-45
+TEST_CASE("the decimal sign of the locale does not matter", "[trace_reader]") {
+  std::int64_t ns = 0;
+  CHECK(detail::parse_microseconds("5113619158178,999", ns));
+  CHECK(ns == 5113619158178999);
+  for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "de_DE"})
+    if (std::setlocale(LC_ALL, name) != nullptr) break;
+  const trace t = parse_trace(file_of(slice("a", "1.5", "2.25", R"(, "args": {"x": 0.125, "y": [0.5, 2]})")));
+  std::setlocale(LC_ALL, "C");
+  CHECK(t.events()[0].end_ns == 3750);
+  CHECK(t.arguments()[0].real == 0.125);
+  CHECK(t.text(t.arguments()[1].text) == "[0.5, 2]");
+}
+
+// Catches: faults reported without their place, or read around in silence.
+TEST_CASE("bad files are refused with the place and the reason", "[trace_reader]") {
+  CHECK(fault_of("") == "trace file: it is empty");
+  CHECK(fault_of("\x1f\x8b\x08") == "trace file: it is compressed (gzip); unpack it first");
+  CHECK(fault_of("{}") == "trace file: there is no \"traceEvents\" in it, so it is not a Chrome trace");
+  CHECK(fault_of("7") == "trace file: the file holds a single value instead of an object with \"traceEvents\"");
+  CHECK(fault_of(R"({"traceEvents": {"a": 1}})") == "trace file: \"traceEvents\" is not an array");
+  CHECK(fault_of(R"({"traceEvents": 3})") == "trace file: \"traceEvents\" is not an array");
+  CHECK(fault_of(file_of("{\"ph\": \"M\", \"name\": \"x\"}, 3")) == "trace file: traceEvents[1] is not an object");
+  CHECK(fault_of(file_of("[]")) == "trace file: traceEvents[0] is not an object");
+  CHECK(fault_of(file_of("{}")) == "trace file: traceEvents[0]: has no ph (the kind of event)");
+  CHECK(fault_of(file_of(slice("a", "0", "1") + R"(, {"ph": "X", "name": "b", "ts": 5})")) ==
+        "trace file: traceEvents[1] ('b'): dur is missing, must be a time in microseconds");
+  CHECK(fault_of(file_of(slice("a", "true", "1"))) ==
+        "trace file: traceEvents[0] ('a'): ts is true, must be a number of microseconds, at most 4.6e15");
+  CHECK(fault_of(file_of(slice("a", "1e300", "1"))) ==
+        "trace file: traceEvents[0] ('a'): ts is 1e300, must be a number of microseconds, at most 4.6e15");
+  CHECK(fault_of(file_of(slice("a", "1", "-0.5"))) ==
+        "trace file: traceEvents[0] ('a'): dur is -0.5, must not be negative");
+  CHECK(fault_of(file_of(R"({"ph": "s", "ts": 1, "pid": 1, "tid": 1})")) ==
+        "trace file: traceEvents[0]: id is missing, so the arrow has no other end");
+  CHECK(fault_of("{\"traceEvents\": [").find("parse error at line 1, column 18") != std::string::npos);
+  CHECK(fault_of(file_of("") + "x").find("parse error") != std::string::npos);
+  CHECK(fault_of(file_of(slice("\xff", "1", "1"))).find("invalid string: ill-formed UTF-8 byte") != std::string::npos);
+  CHECK(fault_of(file_of(slice("a", "NaN", "1"))).find("parse error") != std::string::npos);
+  CHECK_THROWS_WITH(parse_trace("{}"), "trace file: there is no \"traceEvents\" in it, so it is not a Chrome trace");
+}
+
+// Catches: a file that is not there read as an empty one, or an error without its reason.
+TEST_CASE("files and streams", "[trace_reader]") {
+  std::error_code ec;
+  CHECK(read_trace_file("no/such/file.json", {}, ec).events().empty());
+  CHECK(ec == std::errc::no_such_file_or_directory);
+  CHECK_THROWS_AS(read_trace_file("no/such/file.json"), std::system_error);
+  CHECK(read_trace_file(".", {}, ec).events().empty());
+  CHECK(ec == std::errc::is_a_directory);
+  std::istringstream empty, good(file_of(slice("a", "0", "1")));
+  CHECK(read_trace(empty, {}, ec).events().empty());
+  CHECK(ec == errc::bad_trace);
+  CHECK(read_trace(good, {}, ec).events().size() == 1);
+  CHECK_FALSE(ec);
+}
+
+// Catches: the bare array form refused, or an empty trace taken for a fault. FC-28
+TEST_CASE("both forms of the format, also empty", "[trace_reader]") {
+  CHECK(parse_trace("[" + slice("a", "0", "1") + "]").events().size() == 1);
+  CHECK(parse_trace("[]").events().empty());
+  CHECK(parse_trace(R"({"traceEvents": []})").events().empty());
+  CHECK(parse_trace(R"({"traceEvents": [], "traceName": "}]"})").events().empty());
+}
+
+// Catches: arguments lost, changed in type, or taken for known ones although they are of another type.
+TEST_CASE("arguments keep their type", "[trace_reader]") {
+  const trace t = parse_trace(file_of(slice(
+      "a", "0", "1",
+      R"(, "args": {"i": -9223372036854775808, "u": 18446744073709551615, "d": 0.1, "b": true, "t": "x\"\u00e4\n",)"
+      R"( "o": {"k": [1, -2, 2.5, "q\"", null, {}], "l": []}, "n": null, "Sequence number": "seven", "i": 5})")));
+  const event_detail& d = detail_of(t, "a");
+  REQUIRE(d.arg_count == 8);
+  const auto arg = [&](std::uint32_t i) { return t.arguments()[d.first_arg + i]; };
+  CHECK(t.text(arg(0).key) == "i");
+  CHECK(arg(0).int64 == 5);  // of equal keys the last one counts
+  CHECK(arg(1).uint64 == UINT64_MAX);
+  CHECK(arg(2).real == 0.1);
+  CHECK(arg(3).boolean);
+  CHECK(t.text(arg(4).text) == "x\"\xc3\xa4\n");
+  CHECK(arg(5).kind == trace_argument::type::json);
+  CHECK(t.text(arg(5).text) == R"({"k": [1, -2, 2.5, "q\"", null, {}], "l": []})");
+  CHECK(t.text(arg(6).text) == "null");
+  CHECK(t.text(arg(7).text) == "seven");
+  CHECK(d.sequence_number == -1);
+}
+
+// Catches: kineto's arguments not understood, or shapes of lists of tensors flattened.
+TEST_CASE("kineto's arguments become fields", "[trace_reader]") {
+  const trace t = parse_trace(file_of(
+      slice("f", "0", "9",
+            R"(, "args": {"Sequence number": 28, "Fwd thread id": 0, "Input Dims": [[64,512],[],[[2,3],[4]]],)"
+            R"( "Input type": ["float","Scalar","TensorList"], "Call stack": "in;main;", "finished": false})") +
+      ", " + slice("note", "1", "2", "", "user_annotation") + ", " + slice("k", "3", "1", "", "kernel") + ", " +
+      slice("ProfilerStep#12", "20", "5", "", "user_annotation") + ", " + slice("other", "30", "1", "", "my_cat")));
+  const event_detail& d = detail_of(t, "f");
+  CHECK(d.sequence_number == 28);
+  CHECK(t.text(d.input_dims) == "[[64, 512], [], [[2, 3], [4]]]");
+  CHECK(t.text(d.input_types) == R"(["float", "Scalar", "TensorList"])");
+  CHECK(t.text(d.stack) == "in;main");
+  CHECK(t.events()[0].has(trace_event::unfinished));
+  CHECK(t.losses().unfinished == 1);
+  CHECK(t.events()[1].kind() == scope_kind::user_annotation);
+  CHECK(t.events()[2].has(trace_event::step));
+  REQUIRE(t.steps().size() == 1);
+  CHECK(t.steps()[0].number == 12);
+  CHECK(t.info().first_step == 12);
+  CHECK(t.tracks()[1].kind == track_kind::device);
+  CHECK(t.text(t.arguments()[detail_of(t, "other").first_arg].text) == "my_cat");
+}
+
+// Catches: python frames counted as operations, which torch's own tables leave out.
+TEST_CASE("python functions are read on request", "[trace_reader]") {
+  const std::string text =
+      file_of(slice("f", "0", "9") + ", " + slice("main.py(1): f", "1", "3", "", "python_function"));
+  CHECK(parse_trace(text).events().size() == 1);
+  REQUIRE(parse_trace(text).notes().size() == 1);
+  CHECK(parse_trace(text).notes()[0].text == "the file has python_function events (1), which were left out");
+  trace_reader_options options;
+  options.python_functions = true;
+  CHECK(parse_trace(text, options).events().size() == 2);
+}
+
+// Catches: wrappers taken for nodes, or arrows bound by time to a child that begins in the same ns.
+TEST_CASE("nodes, wrappers and arrows", "[trace_reader]") {
+  const char* const link = R"(, "args": {"Sequence number": 5, "Fwd thread id": 1})";
+  const auto arrow = [](const char* ph, int id, const char* ts) {
+    return R"(, {"ph": ")" + std::string(ph) +
+           R"(", "bp": "e", "cat": "fwdbwd", "name": "fwdbwd", "pid": 7, "tid": 9, "id": )" + std::to_string(id) +
+           ", \"ts\": " + ts + "}";
+  };
+  const trace t = parse_trace(
+      file_of(slice("forward", "0", "9", R"(, "args": {"Sequence number": 5, "Fwd thread id": 0})") +
+              arrow("s", 3, "0") + ", " + slice("child", "0", "4") + ", " + slice("wrapper", "20", "9", link) + ", " +
+              slice("node", "20", "8", link) + arrow("f", 3, "20") + ", " + slice("inner", "20", "2") + ", " +
+              slice("autograd::engine::evaluate_function: Lost", "40", "9",
+                    R"(, "args": {"Sequence number": 6, "Fwd thread id": 1})") +
+              arrow("s", 4, "41") + arrow("f", 5, "42") + arrow("s", 6, "90") + arrow("f", 6, "91")));
+  REQUIRE(t.links().size() == 1);
+  CHECK(t.name(t.events()[t.links()[0].from]) == "forward");
+  CHECK(t.name(t.events()[t.links()[0].to]) == "node");
+  CHECK(t.links()[0].kind == link_kind::forward_backward);
+  CHECK(t.links_are_complete());
+  for (const trace_event& e : t.events()) CHECK((e.kind() == scope_kind::backward_op) == (t.name(e) == "node"));
+  CHECK(detail_of(t, "node").forward_thread == 9);  // kineto's 1 is our thread 9, as the arrow tells
+  CHECK(detail_of(t, "wrapper").forward_thread == 9);
+  REQUIRE(t.notes().size() == 2);
+  CHECK(t.notes()[0].text == "the file has arrows with an end outside every event (2), which were left out");
+  CHECK(t.notes()[1].text == "the file has arrows without an end (1), which were left out");
+}
+
+// Catches: an arrow inside a parent, behind a child, bound to the child that has ended.
+TEST_CASE("arrows inside a scope belong to the innermost one that is open", "[trace_reader]") {
+  const trace t = parse_trace(
+      file_of(slice("a", "0", "10") + ", " + slice("b", "2", "3") + ", " + slice("c", "20", "5") +
+              R"(, {"ph": "s", "cat": "link", "name": "link", "pid": 7, "tid": 9, "id": "x", "ts": 6},)"
+              R"({"ph": "f", "bp": "e", "cat": "link", "name": "link", "pid": 7, "tid": 9, "id": "x", "ts": 24.999})"));
+  REQUIRE(t.links().size() == 1);
+  CHECK(t.links()[0].from == 0);
+  CHECK(t.links()[0].to == 2);
+  CHECK(t.links()[0].kind == link_kind::custom);
+}
+
+// Catches: memory booked to other threads or to ended scopes, and frees of unknown memory that count.
+// FC-30: pytorch/pytorch#107955, FC-32: wolfpld/tracy#739
+TEST_CASE("memory events find their scope and their allocation", "[trace_reader]") {
+  const auto memory = [](int tid, const char* ts, int address, int bytes) {
+    return R"(, {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 7, "tid": )" +
+           std::to_string(tid) + ", \"ts\": " + ts + R"(, "args": {"Device Type": 0, "Device Id": -1, "Addr": )" +
+           std::to_string(address) + ", \"Bytes\": " + std::to_string(bytes) + R"(, "Total Allocated": 11}})";
+  };
+  const trace t =
+      parse_trace(file_of(slice("a", "0", "10") + ", " + slice("b", "2", "3") + memory(9, "1", 100, 64) +  // in a
+                          memory(9, "5", 200, 32) +     // at the end of b
+                          memory(8, "3", 100, -64) +    // on another thread, outside
+                          memory(9, "7", 300, -8) +     // of memory that is not known
+                          memory(9, "8", 200, 16) +     // its free was lost
+                          memory(9, "20", 200, -16)));  // outside
+  REQUIRE(t.memory().size() == 5);
+  CHECK(t.memory()[0].event == 0);
+  CHECK(t.memory()[1].event == npos);
+  CHECK(t.memory()[1].allocation == 0);
+  CHECK(t.memory()[1].track == 1);
+  CHECK(t.tracks()[1].id == 8);
+  CHECK(t.memory()[2].event == 1);
+  CHECK(t.memory()[2].total_allocated == 11);
+  CHECK(t.memory()[3].event == 0);
+  CHECK(t.memory()[4].allocation == 3);
+  REQUIRE(t.unmatched_frees().size() == 1);
+  CHECK(t.unmatched_frees()[0].event == 0);
+  CHECK(t.losses().unmatched_frees == 1);
+  CHECK(t.losses().lost_frees == 1);
+  CHECK(t.info().has_memory);
+}
+
+// Catches: async pairs not matched by category and id, or left open without an end.
+TEST_CASE("async events, counters, instants and names", "[trace_reader]") {
+  const trace t = parse_trace(file_of(
+      R"({"ph": "M", "name": "process_name", "pid": 7, "tid": 0, "args": {"name": "trainer"}},)"
+      R"({"ph": "M", "name": "process_sort_index", "pid": 7, "args": {"sort_index": 3}},)"
+      R"({"ph": "M", "name": "thread_name", "pid": 7, "tid": 9, "args": {"name": "main"}},)"
+      R"({"ph": "M", "name": "thread_sort_index", "pid": 7, "tid": 9, "args": {"sort_index": 5}},)"
+      R"({"ph": "b", "cat": "user_annotation", "name": "load", "pid": 7, "tid": 9, "id": 1, "ts": 1, "args": {"n": 2}},)"
+      R"({"ph": "b", "cat": "cpu_op", "name": "open", "pid": 7, "tid": 9, "id": 1, "ts": 2},)"
+      R"({"ph": "e", "cat": "user_annotation", "name": "load", "pid": 7, "tid": 9, "id": 1, "ts": 6.5},)"
+      R"({"ph": "e", "cat": "other", "name": "load", "pid": 7, "tid": 9, "id": 1, "ts": 7},)"
+      R"({"ph": "C", "name": "loss", "pid": 7, "ts": 3, "args": {"value": 0.25}},)"
+      R"({"ph": "C", "name": "two", "pid": 7, "ts": 3, "args": {"a": 1, "b": "NaN"}},)"
+      R"({"ph": "i", "s": "t", "name": "epoch", "pid": 7, "tid": 9, "ts": 4},)" +
+      slice("a", "0", "9") + R"(, {"ph": "N", "name": "?", "ts": 1})"));
+  CHECK(t.processes()[0].name == "trainer");
+  CHECK(t.processes()[0].sort_index == 3);
+  CHECK(shape_of(t) == "a | async: load open");
+  CHECK(t.tracks()[0].name == "main");
+  CHECK(t.tracks()[0].sort_index == 5);
+  CHECK(t.events()[1].begin_ns == 1000);
+  CHECK(t.events()[1].end_ns == 6500);
+  CHECK(t.events()[1].kind() == scope_kind::user_annotation);
+  CHECK(detail_of(t, "load").arg_count == 1);
+  CHECK(t.events()[2].end_ns == 9000);
+  CHECK(t.events()[2].has(trace_event::unfinished));
+  REQUIRE(t.marks().size() == 4);
+  CHECK(t.text(t.marks()[0].name) == "loss");
+  CHECK(t.marks()[0].value == 0.25);
+  CHECK(t.marks()[0].kind == trace_mark::type::counter);
+  CHECK(t.text(t.marks()[2].name) == "two b");
+  CHECK(t.marks()[2].value != t.marks()[2].value);
+  CHECK(t.text(t.marks()[3].name) == "epoch");
+  CHECK(t.marks()[3].event == 0);
+  CHECK(t.tracks().size() == 2);  // counters make no thread
+  CHECK(t.notes().size() == 2);
+}
+
+// Catches: ids that do not fit merged into one thread. FC-46: google/perfetto#738
+TEST_CASE("odd process and thread ids stay apart", "[trace_reader]") {
+  std::string text;
+  for (const char* tid : {"0", "1", "4294967296", "4294967297", "140000000000000", "\"stream 7\"", "-3"})
+    text += (text.empty() ? "" : ", ") + (R"({"ph": "X", "name": "a", "pid": 7000000000, "tid": )" + std::string(tid)) +
+            R"(, "ts": 0, "dur": 5})";
+  const trace t = parse_trace(file_of(text));
+  REQUIRE(t.tracks().size() == 7);
+  for (std::size_t i = 0; i < 7; ++i) {
+    CHECK(t.tracks()[i].id >= 1);
+    CHECK(t.tracks()[i].id <= 0x7fffffffu);
+    for (std::size_t k = 0; k < i; ++k) CHECK(t.tracks()[i].id != t.tracks()[k].id);
+  }
+  CHECK(t.tracks()[4].os_id == 140000000000000);
+  CHECK(t.tracks()[5].name == "stream 7");
+  CHECK(t.processes()[0].os_pid == 7000000000);
+  CHECK(key_averages(t).at("a").total_ns == 7 * 5000);
+}
+
+// Catches: file-level keys lost or changed.
+TEST_CASE("metadata", "[trace_reader]") {
+  const trace t =
+      parse_trace(file_of("", R"("schemaVersion": 1, "host_name": "h", "run": {"lr": 0.1, "tags": ["a", "b"]}, "n": 7,
+      "distributedInfo": {"rank": 3, "backend": "gloo"}, "with_stack": 1, )"));
+  REQUIRE(t.metadata().size() == 3);
+  CHECK(t.metadata()[0].key == "run");
+  CHECK(t.metadata()[0].json == R"({"lr": 0.1, "tags": ["a", "b"]})");
+  CHECK(t.metadata()[1].json == "7");
+  CHECK(t.info().has_stacks);
+}
+
+// Catches: facts that only our own files have ignored, or guessed from times although the file tells them.
+TEST_CASE("the key stepprof tells what the format cannot", "[trace_reader]") {
+  const std::string own =
+      R"("n": 1, "user.traceName": "x", "stepprof": {"schema": 1, "begin_ns": 500, "end_ns": 99000, "zero_ns": 500,)"
+      R"( "base_time_ns": 17, "cycle": 2, "first_step": 4, "last_step": 5, "partial": true, "first_event_index": 6,)"
+      R"( "clock": "tsc", "scope_cost_ns": 36.5, "profiler_bytes": 4096,)"
+      R"( "losses": {"kept": 3, "dropped": 12, "late": "18446744073709551615"},)"
+      R"( "notes": [{"code": "c", "text": "t"}],)"
+      R"( "steps": [{"number": 4, "begin_ns": 500, "end_ns": 900, "event": 6, "complete": true},)"
+      R"( {"number": 5, "begin_ns": 900, "end_ns": 99000, "event": -1, "complete": false}],)"
+      R"( "pauses": [[700, 800]], "unmatched_frees": [{"event": 7, "count": 4}],)"
+      R"( "processes": [{"pid": 7, "os_pid": 70, "rank": 2, "host": "h", "name": "p", "labels": "", "sort_index": 0}],)"
+      R"( "tracks": [{"pid": 7, "tid": 9, "kind": "thread", "name": "", "os_id": 123, "sort_index": 0},)"
+      R"( {"pid": 7, "tid": 9, "kind": "async", "name": "lane", "os_id": 0, "sort_index": 0}]}, )";
+  const auto with = [](const std::string& args) { return ", \"args\": {" + args + "}"; };
+  const std::string events =
+      R"({"ph": "M", "name": "thread_name", "pid": 7, "tid": 9, "args": {"name": "thread 9"}},)"
+      R"({"ph": "b", "cat": "user_annotation", "name": "lane event", "pid": 7, "tid": 9, "id": 1, "ts": 0.1, "args": {"Ev Idx": 10, "Out of order": true}},)"
+      R"({"ph": "e", "cat": "user_annotation", "name": "lane event", "pid": 7, "tid": 9, "id": 1, "ts": 0.2},)" +
+      slice("a", "0", "0.4",
+            with(R"("Ev Idx": 6, "External id": 7, "user.External id": 5, "Source": "C:\\x.cpp:12")")) +
+      ", " +
+      // Two of no length at one time, which are siblings, and one at the end of its parent.
+      slice("z", "0.1", "0", with(R"("Ev Idx": 7, "Parent Ev Idx": 6)")) + ", " +
+      slice("y", "0.1", "0", with(R"("Ev Idx": 8, "Parent Ev Idx": 6)")) + ", " +
+      slice("e", "0.399", "0", with(R"("Ev Idx": 9, "Parent Ev Idx": 6, "Moved ns": 1)")) +
+      R"(, {"ph": "i", "s": "t", "name": "[memory]", "pid": 7, "tid": 9, "ts": 0.1, "args": {"Addr": "18446744073709551615", "Bytes": 8, "Scope Ev Idx": 7, "Pool": "pinned"}})"
+      R"(, {"ph": "C", "cat": "memory", "name": "Live bytes", "pid": 7, "ts": 0.1, "args": {"CPU": 8}})"
+      R"(, {"ph": "i", "cat": "counter", "s": "p", "name": "ratio", "pid": 7, "ts": 0.2, "args": {"value": "-Infinity"}})";
+  const trace t = parse_trace(file_of(events, own));
+  CHECK(shape_of(t) == "a(z y e) | async: lane event");
+  CHECK(t.events()[0].begin_ns == 500);
+  CHECK(t.events()[3].begin_ns == 900);
+  CHECK(t.events()[4].has(trace_event::out_of_order));
+  CHECK(t.text(detail_of(t, "a").source_file) == "C:\\x.cpp");
+  CHECK(detail_of(t, "a").source_line == 12);
+  REQUIRE(detail_of(t, "a").arg_count == 1);
+  CHECK(t.text(t.arguments()[detail_of(t, "a").first_arg].key) == "External id");
+  CHECK(t.tracks()[0].os_id == 123);
+  CHECK(t.tracks()[0].name.empty());
+  CHECK(t.tracks()[1].name == "lane");
+  REQUIRE(t.memory().size() == 1);
+  CHECK(t.memory()[0].event == 1);
+  CHECK(t.memory()[0].address == UINT64_MAX);
+  CHECK(t.text(t.memory()[0].pool) == "pinned");
+  REQUIRE(t.marks().size() == 1);  // live bytes are made from the memory events
+  CHECK(t.marks()[0].value < -1e308);
+  CHECK(t.info().begin_ns == 500);
+  CHECK(t.info().base_time_ns == 17);
+  CHECK(t.info().cycle == 2);
+  CHECK(t.info().partial);
+  CHECK(t.info().first_event_index == 6);
+  CHECK(t.info().scope_cost_ns == 36.5);
+  CHECK(t.losses().dropped == 12);
+  CHECK(t.losses().late == UINT64_MAX);
+  CHECK(t.losses().kept == 3);
+  REQUIRE(t.steps().size() == 2);
+  CHECK(t.steps()[0].event == 0);
+  CHECK(t.steps()[1].event == npos);
+  CHECK_FALSE(t.steps()[1].complete);
+  CHECK(t.pauses().size() == 1);
+  REQUIRE(t.unmatched_frees().size() == 1);
+  CHECK(t.unmatched_frees()[0].event == 1);
+  CHECK(t.processes()[0].rank == 2);
+  CHECK(t.processes()[0].os_pid == 70);
+  REQUIRE(t.notes().size() == 1);
+  CHECK(t.notes()[0].code == "c");
+  REQUIRE(t.metadata().size() == 2);
+  CHECK(t.metadata()[1].key == "traceName");
+}
+
+// Catches: a file of a later version read as if it were known.
+TEST_CASE("an unknown schema of our own is read like any other file", "[trace_reader]") {
+  const trace t = parse_trace(file_of(slice("a", "1", "1"), R"("stepprof": {"schema": 2, "zero_ns": 500}, )"));
+  CHECK(t.events()[0].begin_ns == 1000);
+  REQUIRE(t.notes().size() == 1);
+  CHECK(t.notes()[0].text == "the file has a key \"stepprof\" of another version (1), which were left out");
+}
+
+// Catches: recursion over the depth of the file's nesting, in the parser or in the tree.
+TEST_CASE("deep files are read", "[trace_reader]") {
+  std::string events;
+  for (int i = 0; i < 20000; ++i)
+    events += (i == 0 ? "" : ",") + slice("f", std::to_string(i), std::to_string(100000 - 2 * i));
+  const trace t = parse_trace(file_of(events));
+  CHECK(t.events().size() == 20000);
+  CHECK(t.events()[19999].parent == 19998);
+  const std::string nested = std::string(50000, '[') + std::string(50000, ']');
+  CHECK(parse_trace(file_of(slice("a", "0", "1", ", \"args\": {\"x\": " + nested + "}"))).events().size() == 1);
+}

@@ -562,7 +562,8 @@ inline void window_assembly::add_fact(const thread_record::scope_fact& fact, std
     case tag::link:
       if (static_cast<std::int64_t>(fact.bits) >= 0) {
         builder_.detail(event).sequence_number = static_cast<std::int64_t>(fact.bits);
-        builder_.detail(event).forward_thread = static_cast<std::uint32_t>(fact.thread);
+        // Not 0, which says that this is the forward scope itself.
+        builder_.detail(event).forward_thread = fact.thread == 0 ? npos : static_cast<std::uint32_t>(fact.thread);
       }
       break;
     case tag::inputs:

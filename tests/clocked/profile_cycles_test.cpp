@@ -109,7 +109,7 @@ TEST_CASE("stop in the middle of a step delivers the window with that step cut",
   REQUIRE(t.steps().size() == 4);
   CHECK(t.steps()[2].complete);
   CHECK_FALSE(t.steps()[3].complete);
-  const stepprof::event_average& steps = prof.key_averages().at("ProfilerStep*");
+  const stepprof::event_average steps = prof.key_averages().at("ProfilerStep*");
   CHECK(steps.calls == 4);
   CHECK(steps.unfinished == 1);
   CHECK(steps.average_ns() == 100);

@@ -80,6 +80,7 @@ TEST_CASE("frees of blocks older than the window are counted with their scope", 
 
 // Catches: an allocation that is remembered from one window to the next, or from a warm-up, a wait or a pause.
 TEST_CASE("a free counts only when its allocation is in the same window", "[memory]") {
+  const test::heard heard;
   std::vector<stepprof::trace> cycles;
   stepprof::profile_options options = with_memory();
   options.schedule = stepprof::schedule{1, 1, 1, 0};
@@ -178,6 +179,7 @@ TEST_CASE("without profile_memory no report is recorded", "[memory]") {
 
 // Catches: bytes lost or booked twice when their scope does not nest, or is a step's only content.
 TEST_CASE("memory of a scope that ends out of order stays with it", "[memory]") {
+  const test::heard heard;
   stepprof::profile prof(with_memory());
   stepprof::manual_scope a;
   stepprof::manual_scope b;

@@ -7,6 +7,7 @@
 #include <array>
 #include <csetjmp>
 #include <memory>
+#include <new>
 #include <random>
 #include <stdexcept>
 #include <thread>
@@ -208,12 +209,12 @@ TEST_CASE("exceptions through five scopes end each of them, ten thousand times",
 namespace {
 
 std::jmp_buf out_of_scopes;
-// Scopes that are never ended: what a longjmp over scopes leaves behind, without its undefined behaviour.
-std::vector<stepprof::record_function*> lost;
 
 void jump_over_scopes() {
-  lost.push_back(new stepprof::record_function("lost"));
-  lost.push_back(new stepprof::record_function("lost inside"));
+  // Never destroyed: what a longjmp over scopes leaves behind, without its undefined behaviour.
+  alignas(stepprof::record_function) static unsigned char places[2][sizeof(stepprof::record_function)];
+  new (places[0]) stepprof::record_function("lost");
+  new (places[1]) stepprof::record_function("lost inside");
   fake_clock::advance(10);
   std::longjmp(out_of_scopes, 1);
 }
@@ -293,6 +294,7 @@ TEST_CASE("a scope ended on another thread ends there, apart, and leaves both th
 // Catches: a manual scope ended on another thread that stays open for ever.
 // FC-18: pytorch/pytorch#32517
 TEST_CASE("a manual scope ended on another thread ends there, too", "[overlap]") {
+  const test::heard heard;
   stepprof::profile prof;
   {
     stepprof::record_function outer("outer");

@@ -206,6 +206,7 @@ TEST_CASE("starting and stopping 1000 times under open scopes keeps every trace 
 // Catches: scopes destroyed on another thread that corrupt one of the two stacks.
 // FC-18: pytorch/pytorch#32517, wolfpld/tracy#1184
 TEST_CASE("scopes may end on another thread while both are busy", "[profile]") {
+  const test::heard heard;
   constexpr int count = 2000;
   std::vector<std::unique_ptr<stepprof::record_function>> handed(count);
   std::atomic<int> ready{0};

@@ -59,7 +59,9 @@ constexpr std::uint32_t begin_what(scope_kind kind, std::uint32_t id) noexcept {
 /// Attributes in any order: a scope_kind (default: user_annotation), sequence_number, forward_link, inputs(...), any
 /// number of arg(key, value). While nothing records, all of it is one load and one branch, and no attribute is looked
 /// at. Whether a scope is recorded is decided when it begins. Never throws, never blocks, never allocates from the
-/// program's heap. Any thread; a scope ends on the thread on which it began.
+/// program's heap. Any thread; a scope ends on the thread on which it began. One that is destroyed on another thread
+/// ends there, and is shown apart from both. Leaving scopes by longjmp is not supported: they stay open until the scope
+/// around them ends, and are then shown apart, counted as unfinished; each goes on to take 8 bytes of the event budget.
 template <class Clock, bool Enabled>
 class basic_record_function {
  public:

@@ -5,6 +5,7 @@
 #include <stepprof/analysis/flow_pairs.hpp>
 #include <stepprof/analysis/key_averages.hpp>
 #include <stepprof/output/chrome_trace.hpp>
+#include <stepprof/output/folded_stacks.hpp>
 #include <stepprof/output/table.hpp>
 #include <stepprof/record.hpp>
 #include <stepprof/session/diagnostics.hpp>

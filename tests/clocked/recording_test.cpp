@@ -359,3 +359,27 @@ TEST_CASE("a forward link holds the logical thread and the number, and no thread
   CHECK(t.detail(t.events()[1]).sequence_number == 4);
   CHECK(t.detail(t.events()[1]).forward_thread == link.thread);
 }
+
+// Catches: a wrapper of a node whose forward scope was not recorded, taken for a forward scope with that number.
+// FC-61: google/trace-viewer#1088
+TEST_CASE("a scope with the link of a forward scope that was not recorded gets no arrow and is no forward scope",
+          "[recording]") {
+  stepprof::forward_link link;
+  {
+    const stepprof::record_function scope("forward", stepprof::sequence_number(4));
+    link = scope.link();
+  }
+  stepprof::profile prof(plain());
+  {
+    const stepprof::record_function wrapper("wrapper", stepprof::scope_kind::op, link);
+    const stepprof::record_function node("node", stepprof::scope_kind::backward_op, link);
+  }
+  // Of another pass, with a link to this thread: the wrapper above must not be its forward end.
+  link.thread = 1;
+  { const stepprof::record_function node("node", stepprof::scope_kind::backward_op, link); }
+  prof.stop();
+  const stepprof::trace t = prof.result();
+  CHECK(t.detail(t.events()[0]).sequence_number == 4);
+  CHECK(t.detail(t.events()[1]).sequence_number == 4);
+  CHECK(stepprof::flow_pairs(t).empty());
+}

@@ -248,6 +248,14 @@ TEST_CASE("a parameter that is used twice gets the sum", "[gradient]") {
   // Here the two gradients of one operand come in different layouts: x as it is stored, and x transposed.
   check_gradients([](tape& on, const variables& v) { return addmm(on, v[1], v[0], t(on, v[0])); },
                   [](const matrices& m) { return affine(m[1], m[0], transposed(m[0])); }, parameters({{3, 5}, {3}}));
+  // An intermediate result used twice: its node runs once, when both gradients are there.
+  check_gradients(
+      [](tape& on, const variables& v) {
+        const variable x = relu(on, v[0]);
+        return addmm(on, v[1], x, t(on, x));
+      },
+      [](const matrices& m) { return affine(m[1], positive(m[0]), transposed(positive(m[0]))); },
+      parameters({{3, 5}, {3}}));
 }
 
 TEST_CASE("whole models", "[gradient]") {

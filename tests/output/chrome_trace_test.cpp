@@ -789,6 +789,8 @@ TEST_CASE("an arrow is moved by a ns where it must be, left out where it cannot 
   CHECK(arrows("t1: a[0..5] b[5..9]", 0, 1, 6) == "none");
   CHECK(arrows("t1: a[0..5] b[5..9]", 0, 1, 7) == "a -> b");
   CHECK(arrows("t1: a[0..5] b[7..9]", 1, 0) == "none");  // against time
+  // Two without length: catapult finds the one that stands first in the file.
+  CHECK(arrows("t1: p[0..9]{ s[5..5] y[5..8]{ z[5..5] } }", 0, 3) == "none");
   CHECK(arrows("t1: a[0..5]", 0, 0) == "none");
   CHECK(arrows("t1: a[0..5]; async1: b[7..9]", 0, 1) == "none");
 }

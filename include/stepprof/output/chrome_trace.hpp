@@ -62,7 +62,8 @@ STEPPROF_BEGIN_NAMESPACE
 //   Record function id   0
 //   Ev Idx               place in the order of the recording; counts on from window to window
 //   Sequence number      the number that the program gave to the scope; absent: none
-//   Fwd thread id        with it: tid of the forward scope's thread; 0 on forward scopes
+//   Fwd thread id        with it: tid of the forward scope's thread; 0 on forward scopes; absent when the forward scope
+//                        was not recorded
 //   Input Dims, Input Strides, Input type, Concrete Inputs
 //                        lists with one element per input
 //   Call stack           native frames, innermost first, joined with ';'

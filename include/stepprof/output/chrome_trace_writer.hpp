@@ -231,7 +231,8 @@ class chrome_trace_writer {
     if (d.sequence_number >= 0) {
       at = write_integer(put(at, ",\"Sequence number\":"), d.sequence_number);
       const std::uint32_t process = trace_.tracks()[e.track].process;
-      at = write_integer(put(at, ",\"Fwd thread id\":"), ids_.shown_thread(process, d.forward_thread));
+      if (d.forward_thread != npos)
+        at = write_integer(put(at, ",\"Fwd thread id\":"), ids_.shown_thread(process, d.forward_thread));
     }
     if (e.has(trace_event::unfinished)) at = put(at, ",\"finished\":false");
     if (e.has(trace_event::other_thread)) at = put(at, ",\"Other thread\":true");

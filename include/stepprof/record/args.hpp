@@ -18,7 +18,7 @@ struct sequence_number {
 
 /// Names a forward scope, to be kept in the tape's node and handed to the backward scope: the arrow in the trace runs
 /// from the forward scope with this thread and number to the backward one. `thread` is 0 when the forward scope was not
-/// recorded; there is no arrow then.
+/// recorded: the backward scope then shows its number, and no arrow.
 struct forward_link {
   std::uint32_t thread = 0;  ///< Logical id of the forward thread, the `tid` of the trace.
   std::int64_t sequence = -1;

@@ -66,6 +66,7 @@ class basic_record_function {
   template <class... Attributes>
   STEPPROF_ALWAYS_INLINE explicit basic_record_function(text_ref name, const Attributes&... attributes) noexcept {
     const std::uint32_t flags = gate();
+    (detail::pick_sequence(sequence_, attributes), ...);  // a link names the number also when nothing records
     if (STEPPROF_UNLIKELY(flags != 0)) {
       const detail::cold_table* const cold = detail::cold_paths();
       if (cold != nullptr) open(flags, cold->intern(name.data, name.size), attributes...);
@@ -76,6 +77,7 @@ class basic_record_function {
   STEPPROF_ALWAYS_INLINE explicit basic_record_function(detail::call_site& site, const char*,
                                                         const Attributes&... attributes) noexcept {
     const std::uint32_t flags = gate();
+    (detail::pick_sequence(sequence_, attributes), ...);
     if (STEPPROF_UNLIKELY(flags != 0)) {
       // Relaxed: the id is only a number.
       std::uint32_t id = site.id.load(std::memory_order_relaxed);
@@ -118,7 +120,6 @@ class basic_record_function {
     writer_ =
         detail::begin_scope<Clock>(detail::begin_what(detail::kind_of<scope_kind::user_annotation>(attributes...), id));
     if constexpr (sizeof...(Attributes) != 0) {
-      (detail::pick_sequence(sequence_, attributes), ...);
       if (writer_ != nullptr) (detail::write_attribute(flags, attributes), ...);
     } else {
       static_cast<void>(flags);

@@ -15,6 +15,7 @@
 
 #include <stepprof/analysis/key_averages.hpp>
 #include <stepprof/output/chrome_trace.hpp>
+#include <stepprof/output/folded_stacks.hpp>
 #include <stepprof/output/json_scanner.hpp>
 #include <stepprof/output/json_text.hpp>
 #include <stepprof/output/table.hpp>
@@ -150,6 +151,14 @@ class profile {
   chrome_trace_result export_chrome_trace(std::ostream& out, std::error_code& ec) const {
     return stepprof::export_chrome_trace(result(), out, ec);
   }
+  /// Writes folded stacks for flame-graph tools. See output/folded_stacks.hpp.
+  void export_stacks(const std::filesystem::path& path, std::string_view metric = "self_cpu_time_total") const {
+    stepprof::export_stacks(result(), path, metric);
+  }
+  void export_stacks(const std::filesystem::path& path, std::string_view metric, std::error_code& ec) const {
+    stepprof::export_stacks(result(), path, metric, ec);
+  }
+
   /// Adds a text under a file-level key to every trace of this profile, also to those already recorded when they are
   /// read or exported from here. Before, during and after recording.
   void add_metadata(std::string_view key, std::string_view text) {

@@ -21,7 +21,8 @@
 
 STEPPROF_BEGIN_NAMESPACE
 
-/// Begins of scopes, counted exactly since the process began: each begin that passed the gate is in one of these counts.
+/// Begins of scopes, counted exactly since the process began: each begin that passed the gate is in one of these
+/// counts.
 struct recording_totals {
   std::uint64_t kept = 0;        ///< In a delivered window, and ended in it.
   std::uint64_t unfinished = 0;  ///< In a delivered window, still open when it was cut.
@@ -547,7 +548,8 @@ inline void window_assembly::add_fact(const thread_record::scope_fact& fact, std
     case tag::link:
       if (static_cast<std::int64_t>(fact.bits) >= 0) {
         builder_.detail(event).sequence_number = static_cast<std::int64_t>(fact.bits);
-        builder_.detail(event).forward_thread = static_cast<std::uint32_t>(fact.thread);
+        // Not 0, which says that this is the forward scope itself.
+        builder_.detail(event).forward_thread = fact.thread == 0 ? npos : static_cast<std::uint32_t>(fact.thread);
       }
       break;
     case tag::inputs:

@@ -22,7 +22,8 @@ inline std::string number_text(double value) {
   if (value > 1.7976931348623157e308) return "inf";
   if (value < -1.7976931348623157e308) return "-inf";
   char digits[64];
-  const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  // 17 digits: what torch prints, and enough to read the same value back.
+  const auto end = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 17).ptr;
   std::string text(digits, end);
   if (text.find_first_of(".e") == std::string::npos) text += '.';
   return text;

@@ -56,7 +56,8 @@ struct trace_event {
 /// (a tensor, something without shape, a list of two tensors).
 struct event_detail {
   std::int64_t sequence_number = -1;     ///< Below 0: none.
-  std::uint32_t forward_thread = 0;      ///< Track id of the forward scope's thread; 0 on forward events.
+  std::uint32_t forward_thread = 0;      ///< Track id of the forward scope's thread; 0 on forward events; npos: that
+                                         ///< scope was not recorded.
   std::uint32_t input_dims = npos;       ///< Text, e.g. `[[64, 512], []]`.
   std::uint32_t input_strides = npos;    ///< Text, e.g. `[[512, 1], []]`.
   std::uint32_t input_types = npos;      ///< Text, e.g. `["float", "Scalar"]`.

@@ -1,0 +1,30 @@
+// A long-running loop that records two steps out of every ten and writes each of these cycles to a file of its own.
+#include <filesystem>
+#include <iostream>
+
+#include <stepprof/stepprof.hpp>
+
+void serve_requests() {
+  STEPPROF_SCOPE("serve requests");
+  volatile int work = 0;
+  for (int i = 0; i < 100000; ++i) work = work + i;
+}
+
+int main() {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "stepprof_cycles";
+
+  stepprof::profile_options options;
+  options.schedule = stepprof::schedule{/*wait*/ 7, /*warmup*/ 1, /*active*/ 2};  // for ever
+  options.on_trace_ready = stepprof::trace_handler(folder.string());
+
+  stepprof::profile prof(options);
+  for (int i = 0; i < 35; ++i) {
+    serve_requests();
+    prof.step();
+  }
+  prof.stop();
+
+  for (const auto& file : std::filesystem::directory_iterator(folder))
+    std::cout << file.path().filename().string() << ": " << file.file_size() << " bytes\n";
+  std::filesystem::remove_all(folder);
+}

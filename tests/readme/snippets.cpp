@@ -1,0 +1,123 @@
+// The pieces of code in README.md, compiled and run: check_readme.sh compares the two.
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <stepprof/stepprof.hpp>
+#include <stepprof/tools/trace_reader.hpp>
+
+// [inputs]
+struct matrix {
+  std::int64_t sizes[2];
+  std::vector<float> values;
+};
+
+template <>
+struct stepprof::input_traits<matrix> {
+  static input_description describe(const matrix& m) noexcept { return {m.sizes, 2, nullptr, "float"}; }
+};
+
+void multiply(const matrix& a, const matrix& b) {
+  STEPPROF_SCOPE("multiply", stepprof::scope_kind::op, stepprof::inputs(a, b));
+}
+// [/inputs]
+
+namespace {
+
+void load_batch() {}
+void train_one_step() {}
+
+void library_code(int rows) {
+  // [scopes]
+  STEPPROF_SCOPE("decode");                                         // a region; the name is a literal
+  STEPPROF_FUNCTION();                                              // named after the enclosing function
+  stepprof::record_function scope("tile " + std::to_string(rows));  // a name made at run time
+  STEPPROF_SCOPE("gemm", stepprof::scope_kind::op, stepprof::arg("rows", rows));
+  // [/scopes]
+}
+
+void windows() {
+  // [schedule]
+  stepprof::profile_options options;
+  options.schedule = stepprof::schedule{/*wait*/ 10, /*warmup*/ 2, /*active*/ 3, /*repeat*/ 2, /*skip_first*/ 100};
+  // or any callable from the number of the step to what is to be done with it:
+  options.schedule = [](std::int64_t step) {
+    return step % 1000 == 0 ? stepprof::action::record_and_save : stepprof::action::none;
+  };
+  // [/schedule]
+  // [handler]
+  options.on_trace_ready = stepprof::trace_handler("traces");  // a file per cycle, never overwritten
+  options.on_trace_ready = [](const stepprof::trace& cycle) {  // or whatever you like
+    std::cout << stepprof::key_averages(cycle).table("cpu_time_total", 5);
+  };
+  // [/handler]
+  options.on_trace_ready = nullptr;
+  stepprof::profile prof(options);
+  for (int i = 0; i < 3; ++i) {
+    load_batch();
+    train_one_step();
+    library_code(i);
+    prof.step();
+  }
+}
+
+void links() {
+  // [links]
+  stepprof::forward_link made_by;  // kept in the node of the tape
+  {
+    stepprof::record_function forward("relu", stepprof::scope_kind::op, stepprof::sequence_number(30));
+    made_by = forward.link();
+  }
+  std::thread([made_by] {
+    stepprof::record_function backward("ReluBackward", stepprof::scope_kind::backward_op, made_by);
+  }).join();
+  // [/links]
+}
+
+void memory(std::size_t bytes) {
+  // [memory]
+  void* block = std::malloc(bytes);
+  stepprof::report_alloc(block, bytes);  // after the allocation
+  stepprof::report_free(block);          // before the free
+  std::free(block);
+  // [/memory]
+}
+
+void results(const stepprof::profile& prof) {
+  // [results]
+  stepprof::key_averages_options by_shape;
+  by_shape.group_by_input_shape = true;
+  std::cout << prof.key_averages(by_shape).table("self_cpu_memory_usage", 10);
+
+  for (const stepprof::event_average& row : prof.key_averages().rows)  // rows are plain structs, in ns and bytes
+    std::cout << row.name << " " << row.calls << " " << row.self_ns << "\n";
+  // [/results]
+}
+
+void read_back(const std::string& file) {
+  // [reader]
+  const stepprof::trace recorded = stepprof::read_trace_file(file);
+  std::cout << stepprof::key_averages(recorded).table("self_cpu_time_total");
+  // [/reader]
+}
+
+}  // namespace
+
+int main() {
+  windows();
+  stepprof::profile_options options;
+  options.record_shapes = options.profile_memory = true;
+  stepprof::profile prof(options);
+  links();
+  memory(100);
+  multiply({{2, 3}, {}}, {{3, 4}, {}});
+  prof.stop();
+  results(prof);
+  const std::string file = (std::filesystem::temp_directory_path() / "stepprof_readme_trace.json").string();
+  prof.export_chrome_trace(file);
+  read_back(file);
+  std::filesystem::remove(file);
+}

@@ -183,7 +183,9 @@ class averager {
   event_averages run() {
     name_numbers();
     if (options_.group_by_stack_n != 0) stack_numbers();
-    group_of_.assign(trace_.events().size(), npos);
+    group_events();
+    group_memory_outside();
+    place_rows();
     for (const trace_track& track : trace_.tracks())
       if (track.kind != track_kind::device) add_track(track);
     add_memory_outside();
@@ -252,102 +254,79 @@ class averager {
     return result;
   }
 
-  [[nodiscard]] std::uint32_t group_for(std::uint32_t index) {
+  // --- first pass: which events and memory reports form a row, and in which order the rows stand
+
+  void group_events() {
+    group_of_.assign(trace_.events().size(), npos);
+    by_name_.assign(name_of_.size() * 2, npos);
+    for (std::uint32_t i = 0; i < group_of_.size(); ++i) {
+      const trace_event& e = trace_.events()[i];
+      if (trace_.tracks()[e.track].kind == track_kind::device) continue;
+      const std::uint32_t g = group_of_[i] = one_by_one_ ? new_group() : group(key_of(i));
+      const first_seen seen{e.begin_ns, e.end_ns, i};
+      if (seen < first_[g]) first_[g] = seen;
+    }
+  }
+  [[nodiscard]] key key_of(std::uint32_t index) const {
     const trace_event& e = trace_.events()[index];
     key k{name_of(e), e.kind() == scope_kind::user_annotation ? 1u : 0u, npos,
           stack_of_.empty() ? 0 : stack_of_[index]};
-    if (options_.group_by_input_shape) {
-      k.shapes = trace_.detail(e).input_dims;
-      if (!says_shapes(trace_.text(k.shapes))) k.shapes = npos;
-    }
-    return one_by_one_ ? new_group() : group(k);
+    if (!options_.group_by_input_shape) return k;
+    k.shapes = trace_.detail(e).input_dims;
+    if (!says_shapes(trace_.text(k.shapes))) k.shapes = npos;
+    return k;
   }
   std::uint32_t group(const key& k) {
-    const auto [at, is_new] = groups_.emplace(k, static_cast<std::uint32_t>(rows_.size()));
+    // Nearly always names alone decide, and those are small numbers.
+    if (k.shapes == npos && k.stack == 0) {
+      std::uint32_t& known = by_name_[k.name * std::size_t{2} + k.flags];
+      return known != npos ? known : known = new_group();
+    }
+    const auto [at, is_new] = groups_.emplace(k, static_cast<std::uint32_t>(first_.size()));
     return is_new ? new_group() : at->second;
   }
   std::uint32_t new_group() {
-    rows_.emplace_back();
     first_.emplace_back();
-    open_.push_back(0);
-    rows_.back().is_async = true;
-    return static_cast<std::uint32_t>(rows_.size() - 1);
+    return static_cast<std::uint32_t>(first_.size() - 1);
   }
-
-  // Walks the events of a track in preorder; `open_[group]` says how many events of the group are open around it.
-  void add_track(const trace_track& track) {
-    const std::uint32_t end = track.first_event + track.event_count;
-    std::uint32_t open = npos;
-    const auto close_down_to = [&](std::uint32_t parent) {
-      for (; open != parent; open = trace_.events()[open].parent) --open_[group_of_[open]];
-    };
-    for (std::uint32_t i = track.first_event; i < end; ++i) {
-      close_down_to(trace_.events()[i].parent);
-      const std::uint32_t g = group_of_[i] = group_for(i);
-      add_event(rows_[g], i, open_[g] == 0);
-      note_first(g, i);
-      if (track.kind == track_kind::thread) {
-        ++open_[g];
-        open = i;
-      }
-    }
-    close_down_to(npos);
-    if (track.event_count != 0 && track.kind == track_kind::thread) ++thread_count_;
-  }
-
-  void add_event(event_average& row, std::uint32_t index, bool is_outermost) {
-    const trace_event& e = trace_.events()[index];
-    const bool is_async = trace_.tracks()[e.track].kind != track_kind::thread;
-    add_call(row, e.duration_ns());
-    row.self_ns += tree_.self_ns(index);
-    row.self_memory += tree_.self_memory(index);
-    row.is_async = row.is_async && is_async;
-    const bool is_unfinished = e.has(trace_event::unfinished);
-    row.unfinished += is_unfinished ? 1 : 0;
-    if (!is_outermost) return;
-    row.total_ns += e.duration_ns();
-    row.total_memory += tree_.total_memory(index);
-    row.unfinished_ns += is_unfinished ? e.duration_ns() : 0;
-    row.async_ns += is_async ? e.duration_ns() : 0;
-    row.top_level_ns += !is_async && e.parent == npos ? e.duration_ns() : 0;
-  }
-
-  void note_first(std::uint32_t g, std::uint32_t index) {
-    const trace_event& e = trace_.events()[index];
-    const first_seen seen{e.begin_ns, e.end_ns, index};
-    if (seen < first_[g]) first_[g] = seen;
-  }
-
-  void add_memory_outside() {
-    const std::vector<memory_event>& memory = trace_.memory();
-    std::uint32_t g = npos;
-    for (std::uint32_t i = 0; i < memory.size(); ++i) {
-      const memory_event& m = memory[i];
-      if (m.event != npos || !is_cpu_memory(m)) continue;
-      if (g == npos || one_by_one_) {
-        g = new_group();
-        rows_[g].name = "[memory]";
-        rows_[g].is_memory = rows_[g].is_top_level = true;
-        rows_[g].is_async = false;
-        first_[g] = {m.time_ns, m.time_ns, npos};
-      }
-      memory_sums sums;
-      (m.bytes < 0 ? sums.freed_bytes : sums.allocated_bytes) = m.bytes < 0 ? -m.bytes : m.bytes;
-      (m.bytes < 0 ? sums.frees : sums.allocations) = 1;
-      rows_[g].self_memory += sums;
-      rows_[g].total_memory += sums;
-      add_call(rows_[g], 0);
+  // Groups from `memory_group_` on have no event.
+  void group_memory_outside() {
+    memory_group_ = static_cast<std::uint32_t>(first_.size());
+    for (const memory_event& m : trace_.memory()) {
+      if (!is_outside(m) || (!one_by_one_ && first_.size() > memory_group_)) continue;
+      first_[new_group()] = {m.time_ns, m.time_ns, npos};
     }
   }
+  [[nodiscard]] static bool is_outside(const memory_event& m) noexcept { return m.event == npos && is_cpu_memory(m); }
+
+  void place_rows() {
+    std::vector<std::uint32_t> order(first_.size());
+    for (std::uint32_t g = 0; g < order.size(); ++g) order[g] = g;
+    std::stable_sort(order.begin(), order.end(),
+                     [this](std::uint32_t a, std::uint32_t b) { return first_[a] < first_[b]; });
+    place_.resize(order.size());
+    for (std::uint32_t i = 0; i < order.size(); ++i) place_[order[i]] = i;
+    open_.assign(order.size(), 0);
+    rows_.resize(order.size());
+    for (std::uint32_t g = 0; g < order.size(); ++g) describe(row(g), g);
+  }
+  [[nodiscard]] event_average& row(std::uint32_t group) noexcept { return rows_[place_[group]]; }
 
   // The texts of a row come from its first event.
-  void describe(event_average& row, std::uint32_t index) const {
+  void describe(event_average& row, std::uint32_t group) const {
+    if (group >= memory_group_) {
+      row.name = "[memory]";
+      row.is_memory = row.is_top_level = true;
+      return;
+    }
+    const std::uint32_t index = first_[group].event;
     const trace_event& e = trace_.events()[index];
     const event_detail& d = trace_.detail(e);
     row.name = name_text(e);
     row.kind = e.kind();
     row.is_annotation = e.kind() == scope_kind::user_annotation;
     row.is_step = name_of(e) == step_name();
+    row.is_async = true;  // until an event on a thread shows otherwise
     row.is_top_level = e.parent == npos;
     if ((options_.group_by_input_shape || one_by_one_) && says_shapes(trace_.text(d.input_dims)))
       row.shapes = std::string(trace_.text(d.input_dims));
@@ -362,17 +341,63 @@ class averager {
       row.stack.push_back(name_text(trace_.events()[outer]));
   }
 
-  event_averages finish() {
-    std::vector<std::uint32_t> order(rows_.size());
-    for (std::uint32_t g = 0; g < rows_.size(); ++g) {
-      order[g] = g;
-      if (!rows_[g].is_memory) describe(rows_[g], first_[g].event);
+  // --- second pass: adding up
+
+  // Walks the events of a track in preorder; `open_[group]` says how many events of the group are open around it.
+  void add_track(const trace_track& track) {
+    const std::uint32_t end = track.first_event + track.event_count;
+    std::uint32_t open = npos;
+    const auto close_down_to = [&](std::uint32_t parent) {
+      for (; open != parent; open = trace_.events()[open].parent) --open_[group_of_[open]];
+    };
+    for (std::uint32_t i = track.first_event; i < end; ++i) {
+      close_down_to(trace_.events()[i].parent);
+      const std::uint32_t g = group_of_[i];
+      add_event(row(g), i, open_[g] == 0);
+      if (track.kind == track_kind::thread) {
+        ++open_[g];
+        open = i;
+      }
     }
-    std::stable_sort(order.begin(), order.end(),
-                     [this](std::uint32_t a, std::uint32_t b) { return first_[a] < first_[b]; });
+    close_down_to(npos);
+    if (track.event_count != 0 && track.kind == track_kind::thread) ++thread_count_;
+  }
+
+  void add_event(event_average& to, std::uint32_t index, bool is_outermost) {
+    const trace_event& e = trace_.events()[index];
+    const bool is_async = trace_.tracks()[e.track].kind != track_kind::thread;
+    add_call(to, e.duration_ns());
+    to.self_ns += tree_.self_ns(index);
+    to.self_memory += tree_.self_memory(index);
+    to.is_async = to.is_async && is_async;
+    const bool is_unfinished = e.has(trace_event::unfinished);
+    to.unfinished += is_unfinished ? 1 : 0;
+    if (!is_outermost) return;
+    to.total_ns += e.duration_ns();
+    to.total_memory += tree_.total_memory(index);
+    to.unfinished_ns += is_unfinished ? e.duration_ns() : 0;
+    to.async_ns += is_async ? e.duration_ns() : 0;
+    to.top_level_ns += !is_async && e.parent == npos ? e.duration_ns() : 0;
+  }
+
+  void add_memory_outside() {
+    std::uint32_t g = memory_group_;
+    for (const memory_event& m : trace_.memory()) {
+      if (!is_outside(m)) continue;
+      event_average& to = row(g);
+      memory_sums sums;
+      (m.bytes < 0 ? sums.freed_bytes : sums.allocated_bytes) = m.bytes < 0 ? -m.bytes : m.bytes;
+      (m.bytes < 0 ? sums.frees : sums.allocations) = 1;
+      to.self_memory += sums;
+      to.total_memory += sums;
+      add_call(to, 0);
+      if (one_by_one_) ++g;
+    }
+  }
+
+  event_averages finish() {
     event_averages result;
-    result.rows.reserve(rows_.size());
-    for (const std::uint32_t g : order) result.rows.push_back(std::move(rows_[g]));
+    result.rows = std::move(rows_);
     result.info = trace_.info();
     result.losses = trace_.losses();
     result.thread_count = thread_count_;
@@ -385,11 +410,13 @@ class averager {
   const trace& trace_;
   key_averages_options options_;
   bool one_by_one_;
-  std::vector<std::uint32_t> name_of_, stack_of_, group_of_;
+  std::vector<std::uint32_t> name_of_, stack_of_, by_name_, group_of_;
   std::unordered_map<key, std::uint32_t, key_hash> groups_;
+  std::vector<first_seen> first_;     // of each group
+  std::vector<std::uint32_t> place_;  // of each group among the rows
+  std::vector<std::uint32_t> open_;   // of each group, how many of its events are open
   std::vector<event_average> rows_;
-  std::vector<first_seen> first_;
-  std::vector<std::uint32_t> open_;
+  std::uint32_t memory_group_ = 0;
   std::uint32_t thread_count_ = 0;
 };
 

@@ -152,9 +152,6 @@ class chrome_trace_head {
                                           static_cast<std::uint64_t>(window_.zero_ns())));
   }
 
- private:
-  using pair = std::pair<std::string, std::string>;  // `"key":` and value, as written
-
   // Keys that have a meaning in the file, in kineto or in a viewer.
   static bool is_reserved_key(std::string_view key) noexcept {
     static constexpr std::string_view reserved[] = {"",
@@ -174,6 +171,9 @@ class chrome_trace_head {
                                                     "metadata"};
     return std::find(std::begin(reserved), std::end(reserved), key) != std::end(reserved);
   }
+
+ private:
+  using pair = std::pair<std::string, std::string>;  // `"key":` and value, as written
 
   void write_metadata(json_writer& out) const {
     std::vector<pair> pairs = known_metadata();

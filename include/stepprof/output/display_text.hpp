@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <stepprof/output/display_width.hpp>
+#include <stepprof/output/utf8.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -18,26 +19,14 @@ struct decoded_character {
   bool valid = false;
 };
 
-// Decodes the first character of a text that is not empty. A bad sequence uses up its longest valid beginning (at
-// least one byte), as the Unicode standard advises in section 3.9, so it is shown as one U+FFFD.
+// Decodes the first character of a text that is not empty.
 inline decoded_character decode_utf8(std::string_view text) noexcept {
-  const auto byte = [text](std::size_t i) {
-    return i < text.size() ? std::uint32_t{static_cast<unsigned char>(text[i])} : 0u;
-  };
-  const std::uint32_t lead = byte(0);
-  if (lead < 0x80) return {lead, 1, true};
-  if (lead < 0xc2 || lead > 0xf4) return {};
-  const std::size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  // The second byte also rules out overlong forms, surrogates and what lies above U+10FFFF.
-  const std::uint32_t low = lead == 0xe0 ? 0xa0u : lead == 0xf0 ? 0x90u : 0x80u;
-  const std::uint32_t high = lead == 0xed ? 0x9fu : lead == 0xf4 ? 0x8fu : 0xbfu;
-  std::uint32_t code_point = lead & (0x7fu >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    const std::uint32_t next = byte(i);
-    if (next < (i == 1 ? low : 0x80u) || next > (i == 1 ? high : 0xbfu)) return {0xfffd, i, false};
-    code_point = code_point << 6 | (next & 0x3fu);
-  }
-  return {code_point, length, true};
+  const utf8_sequence sequence = utf8_sequence_at(text.data(), text.data() + text.size());
+  if (!sequence.valid) return {0xfffd, sequence.size, false};
+  const auto bits = [text](std::size_t i, unsigned mask) { return static_cast<unsigned char>(text[i]) & mask; };
+  std::uint32_t code_point = bits(0, sequence.size == 1 ? 0x7fu : 0x7fu >> sequence.size);
+  for (std::size_t i = 1; i < sequence.size; ++i) code_point = code_point << 6 | bits(i, 0x3fu);
+  return {code_point, sequence.size, true};
 }
 
 // Control characters, and those that reorder or break a line: they would move text out of its column.
@@ -66,8 +55,16 @@ inline void append_escaped(std::string& out, std::uint32_t c) {
   for (int shift = is_byte ? 4 : 12; shift >= 0; shift -= 4) out += digits[(c >> shift) & 15u];
 }
 
+// Nearly every text: printed as it is, one column per byte.
+inline bool is_plain(std::string_view text) noexcept {
+  for (const char c : text)
+    if (c < 0x20 || c > 0x7e) return false;
+  return true;
+}
+
 // A text that is safe to print.
 inline std::string display_text(std::string_view raw) {
+  if (is_plain(raw)) return std::string(raw);
   std::string out;
   out.reserve(raw.size());
   while (!raw.empty()) {
@@ -85,6 +82,7 @@ inline std::string display_text(std::string_view raw) {
 
 // Columns of a text made by display_text().
 inline std::size_t display_width(std::string_view text) noexcept {
+  if (is_plain(text)) return text.size();
   std::size_t width = 0;
   while (!text.empty()) {
     const decoded_character c = decode_utf8(text);
@@ -92,6 +90,11 @@ inline std::size_t display_width(std::string_view text) noexcept {
     text.remove_prefix(c.bytes);
   }
   return width;
+}
+
+// Columns that any text will take.
+inline std::size_t shown_width(std::string_view raw) {
+  return is_plain(raw) ? raw.size() : display_width(display_text(raw));
 }
 
 // The longest beginning of a text that fits into `columns`. Marks that join the last character stay with it.

@@ -250,10 +250,10 @@ class table_maker {
   std::string text() {
     base_ns_ = averages_.self_cpu_time_total_ns();
     for (const event_average& row : averages_.rows) {
-      if (!row.is_annotation) op_names_.emplace(row.name, true);
       has_shapes_ = has_shapes_ || !row.shapes.empty();
       has_stack_ = has_stack_ || !row.stack.empty();
     }
+    find_shared_names();
     add_columns();
     add_rows();
     std::string out;
@@ -281,6 +281,17 @@ class table_maker {
     return keys + "source";
   }
 
+  // Annotations whose name an operation has too.
+  void find_shared_names() {
+    for (const event_average& row : averages_.rows)
+      if (row.is_annotation) is_shared_.emplace(row.name, false);
+    if (is_shared_.empty()) return;
+    for (const event_average& row : averages_.rows) {
+      const auto annotation = row.is_annotation ? is_shared_.end() : is_shared_.find(row.name);
+      if (annotation != is_shared_.end()) annotation->second = true;
+    }
+  }
+
   // --- columns
   static constexpr std::size_t default_width = 12;
 
@@ -291,8 +302,9 @@ class table_maker {
     return (std::min)(longest + 4, limit);
   }
   void add_columns() {
-    grid_.add_column("Name", width_for([this](const event_average& row) { return display_width(full_name(row)); },
-                                       options_.max_name_column_width));
+    grid_.add_column("Name",
+                     width_for([this](const event_average& row) { return shown_width(row.name) + suffix(row).size(); },
+                               options_.max_name_column_width));
     for (const char* header : {"Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"})
       grid_.add_column(header, default_width);
     if (averages_.has_memory)
@@ -312,13 +324,12 @@ class table_maker {
   void add_further_column(const std::string& key) {
     if (key != "source") return grid_.add_column(find_field(key)->header, default_width);
     source_column_ = grid_.column_count();
-    grid_.add_column("Defined At",
-                     width_for([](const event_average& row) { return display_width(display_text(row.source)); },
-                               options_.max_src_column_width));
+    grid_.add_column("Defined At", width_for([](const event_average& row) { return shown_width(row.source); },
+                                             options_.max_src_column_width));
   }
   static std::size_t longest_stack_entry(const event_average& row) {
     std::size_t longest = 0;
-    for (const std::string& entry : row.stack) longest = (std::max)(longest, display_width(display_text(entry)));
+    for (const std::string& entry : row.stack) longest = (std::max)(longest, shown_width(entry));
     return longest;
   }
 
@@ -372,10 +383,7 @@ class table_maker {
   }
   // What keeps rows apart that would print the same name.
   [[nodiscard]] std::string_view suffix(const event_average& row) const {
-    return row.is_annotation && op_names_.count(row.name) != 0 ? " (annotation)" : "";
-  }
-  [[nodiscard]] std::string full_name(const event_average& row) const {
-    return display_text(row.name) + std::string(suffix(row));
+    return row.is_annotation && is_shared_.at(row.name) ? " (annotation)" : "";
   }
 
   // --- what follows the total
@@ -439,7 +447,7 @@ class table_maker {
   time_unit unit_ = time_unit::automatic;
   text_grid grid_;
   std::int64_t base_ns_ = 0;
-  std::unordered_map<std::string_view, bool> op_names_;
+  std::unordered_map<std::string_view, bool> is_shared_;
   bool has_shapes_ = false;
   bool has_stack_ = false;
   std::size_t shapes_column_ = 0, stack_column_ = 0, source_column_ = 0;

@@ -1,11 +1,9 @@
 // The key `stepprof` of a trace file that stepprof wrote: what the Chrome format itself cannot say.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <stepprof/output/chrome_trace_head.hpp>
+#include <stepprof/output/chrome_trace_texts.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -20,38 +20,17 @@ STEPPROF_BEGIN_NAMESPACE
 namespace detail {
 
 // Our writer puts `user.` in front of a user's key that has a meaning of its own; this takes it away again.
-template <std::size_t Count>
-std::string without_user_prefix(const std::string& key, const std::string_view (&reserved)[Count]) {
+template <class IsReserved>
+std::string without_user_prefix(const std::string& key, IsReserved is_reserved) {
   constexpr std::string_view prefix = "user.";
-  if (key.compare(0, prefix.size(), prefix) != 0) return key;
-  const std::string_view rest = std::string_view(key).substr(prefix.size());
-  return std::find(std::begin(reserved), std::end(reserved), rest) != std::end(reserved) ? std::string(rest) : key;
+  const bool has_prefix = key.compare(0, prefix.size(), prefix) == 0;
+  return has_prefix && is_reserved(std::string_view(key).substr(prefix.size())) ? key.substr(prefix.size()) : key;
 }
 inline std::string unprefixed_argument(const std::string& key) {
-  static constexpr std::string_view reserved[] = {
-      "",           "External id",   "Record function id", "Ev Idx",          "Sequence number", "Fwd thread id",
-      "Input Dims", "Input Strides", "Input type",         "Concrete Inputs", "Call stack",      "Source",
-      "finished",   "Other thread",  "Out of order",       "Parent Ev Idx",   "Moved ns",        "Module Hierarchy",
-      "Backend"};
-  return without_user_prefix(key, reserved);
+  return without_user_prefix(key, is_reserved_argument);
 }
 inline std::string unprefixed_file_key(const std::string& key) {
-  static constexpr std::string_view reserved[] = {"",
-                                                  "schemaVersion",
-                                                  "deviceProperties",
-                                                  "stepprof",
-                                                  "displayTimeUnit",
-                                                  "baseTimeNanoseconds",
-                                                  "traceName",
-                                                  "systemTraceEvents",
-                                                  "traceEvents",
-                                                  "stackFrames",
-                                                  "samples",
-                                                  "traceAnnotations",
-                                                  "metadata",
-                                                  "powerTraceAsString",
-                                                  "controllerTraceDataKey"};
-  return without_user_prefix(key, reserved);
+  return without_user_prefix(key, chrome_trace_head::is_reserved_key);
 }
 
 // All of it, with pid and tid as the file shows them and events by their "Ev Idx" (-1: none).
@@ -71,6 +50,7 @@ struct own_facts {
 
   bool valid = false;  // the file is ours, of a schema that we know
   std::int64_t zero_ns = 0;
+  std::uint64_t arrows_left_out = 0;
   trace_info info;
   loss_counts losses;
   std::vector<trace_note> notes;
@@ -90,6 +70,7 @@ class own_facts_reader {
     facts.valid = object.is_object() && integer(object, "schema") == 1;
     if (!facts.valid) return facts;
     facts.zero_ns = integer(object, "zero_ns");
+    facts.arrows_left_out = count(at(object, "flows"), "left_out");
     read_info(object, facts.info);
     read_losses(at(object, "losses"), facts.losses);
     for (const json& note : list(object, "notes"))

@@ -93,7 +93,7 @@ inline void trace_assembly::move_to_origin() {
   for (file_slice& s : slices_) move(s.begin_ns), move(s.end_ns);
   for (file_memory& m : records_.memory) move(m.time_ns);
   for (file_mark& m : records_.marks) move(m.time_ns);
-  for (auto& [key, arrow] : records_.arrows) {
+  for (file_arrow& arrow : records_.arrows) {
     for (file_arrow_end& end : arrow.starts) move(end.time_ns);
     for (file_arrow_end& end : arrow.ends) move(end.time_ns);
   }
@@ -370,7 +370,7 @@ inline std::uint32_t trace_assembly::innermost_at(const file_arrow_end& end) {
 }
 
 inline void trace_assembly::add_arrows() {
-  for (const auto& [key, arrow] : records_.arrows) {
+  for (const file_arrow& arrow : records_.arrows) {
     const std::uint32_t from = arrow.starts.empty() ? npos : innermost_at(arrow.starts.front());
     for (const file_arrow_end& end : arrow.ends) {
       const std::uint32_t to = innermost_at(end);
@@ -384,7 +384,8 @@ inline void trace_assembly::add_arrows() {
     }
     if (arrow.ends.empty()) records_.ignore("arrows without an end");
   }
-  builder_.set_links_are_complete(true);
+  // Arrows that could not be drawn in our file follow from sequence numbers again.
+  builder_.set_links_are_complete(own_.arrows_left_out == 0);
   number_forward_threads();
 }
 

@@ -24,7 +24,8 @@ STEPPROF_BEGIN_NAMESPACE
 /// What overlaps without fitting goes to an async track. Times are read as exact ns from their decimal digits. An event
 /// with a sequence number and a forward thread becomes a backward op unless it only wraps one that has the same link.
 /// A free counts only if the file has its allocation. The arrows of the file are the only ones
-/// (`links_are_complete()`). What the format has and a trace has not is named in the notes.
+/// (`links_are_complete()`), unless a file of ours says that some could not be drawn. What the format has and a trace
+/// has not is named in the notes.
 ///
 /// Fails with errc::bad_trace, naming the place and what is wrong, and reads nothing then. Any thread.
 [[nodiscard]] trace parse_trace(std::string_view text, const trace_reader_options& options, std::error_code& ec);

@@ -90,7 +90,7 @@ class trace_records {
   std::vector<file_line> lines;
   std::vector<file_memory> memory;
   std::vector<file_mark> marks;
-  std::map<std::string, file_arrow> arrows;  // sorted, so that the same file gives the same order
+  std::vector<file_arrow> arrows;                                          // in the order in which they first appear
   std::unordered_map<std::string, std::vector<std::uint32_t>> open_async;  // slices
   std::map<std::string, std::uint64_t> ignored;
   std::vector<trace_metadata> metadata;
@@ -124,7 +124,7 @@ class trace_records {
   std::uint32_t line_for(const chrome_event& e);
 
   trace_reader_options options_;
-  std::unordered_map<std::string, std::uint32_t> line_of_, process_of_;
+  std::unordered_map<std::string, std::uint32_t> line_of_, process_of_, arrow_of_;
   std::uint32_t invented_ids_ = 0;
 };
 
@@ -381,7 +381,10 @@ inline std::string trace_records::read_arrow_end(const chrome_event& e) {
   // in the same ns. In our own files the time alone is right.
   const std::uint32_t last = lines[end.line].last_slice;
   if (!own.valid && last != npos && slices[last].begin_ns == end.time_ns) end.after = last;
-  file_arrow& a = arrows[e.cat + ' ' + e.name + ' ' + text_of(e.id)];
+  const auto [at, is_new] =
+      arrow_of_.emplace(e.cat + ' ' + e.name + ' ' + text_of(e.id), static_cast<std::uint32_t>(arrows.size()));
+  if (is_new) arrows.emplace_back();
+  file_arrow& a = arrows[at->second];
   if (e.cat == "fwdbwd") a.kind = link_kind::forward_backward;
   (e.ph == "s" ? a.starts : a.ends).push_back(end);
   return "";

@@ -40,7 +40,7 @@ std::string read_file(const std::string& path) {
 }
 
 // Runs the example in a directory of its own. One run per set of options: all tests look at the same one.
-const program_run& run(const std::string& options) {
+const program_run& run(const char* options) {
   static std::map<std::string, program_run> runs;
   const auto known = runs.find(options);
   if (known != runs.end()) return known->second;

@@ -165,9 +165,19 @@ inline void write_epoch(writer* w, stamp now) noexcept {
   match_high(w, now);
 }
 
+inline void adjust_reserve(writer* w, std::int32_t bytes) noexcept {
+  if (w->log->deep)
+    w->log->deep_reserved = static_cast<std::uint32_t>(static_cast<std::int32_t>(w->log->deep_reserved) + bytes);
+  else
+    w->limit -= bytes;
+}
+
 // Room for a record of `bytes`, and for an end of `reserve` bytes later. False: the pool is used up.
 inline bool make_room(writer* w, stamp now, std::uint32_t bytes, std::uint32_t reserve) noexcept {
   log_block& log = *w->log;
+  // Relaxed: only a number.
+  if (log.unneeded_bytes.load(std::memory_order_relaxed) != 0)
+    adjust_reserve(w, -static_cast<std::int32_t>(log.unneeded_bytes.exchange(0, std::memory_order_relaxed)));
   const std::uint32_t reserved = reserved_bytes(w);
   if (!log.deep && reserved + reserve + bytes + 1024 > chunk_room && !enter_deep(w)) return false;
   if (log.deep)
@@ -183,13 +193,6 @@ inline bool make_room(writer* w, stamp now, std::uint32_t bytes, std::uint32_t r
     write_epoch(w, now);
   }
   return true;
-}
-
-inline void adjust_reserve(writer* w, std::int32_t bytes) noexcept {
-  if (w->log->deep)
-    w->log->deep_reserved = static_cast<std::uint32_t>(static_cast<std::int32_t>(w->log->deep_reserved) + bytes);
-  else
-    w->limit -= bytes;
 }
 
 // Writes the record that ends a scope, for which room was kept. False only when the time's high half changed, the pool

@@ -56,6 +56,9 @@ struct alignas(64) log_block {
   std::uint32_t spare_count = 0;    // ... for which these chunks are kept
   block_ref spare = 0;              // linked through chunk_header::next
 
+  // Room that was kept for ends which came on other threads. Added by the reader, taken back by the owner.
+  std::atomic<std::uint32_t> unneeded_bytes{0};
+
   // Not 0 while the owner looks up a run-time name; see runtime_names.
   std::atomic<std::uint32_t> interning{0};
   log_counters counters;

@@ -114,6 +114,7 @@ class collector {
       window_late_ += warmup ? 0 : threads.back().record.begins;
     }
     settle_foreign_ends(threads);
+    for (std::size_t i = 0; i < threads.size(); ++i) give_room_back(until.places[i], threads[i].record);
     retire(until);
   }
 
@@ -196,6 +197,12 @@ class collector {
       r.bytes = sizeof(chunk_header);
       r.replay.enter_chunk(*chunk_at(next));
     }
+  }
+
+  static void give_room_back(const cut::place& place, const thread_record& record) noexcept {
+    // Relaxed: only a number.
+    if (record.unneeded_bytes != 0)
+      log_at(place.log)->unneeded_bytes.fetch_add(record.unneeded_bytes, std::memory_order_relaxed);
   }
 
   // Frees the logs of threads that have ended and are read.
@@ -685,6 +692,7 @@ inline trace collector::collect(const cut& until, const window_facts& window, bo
   if (!keep) {
     totals_.kept += counts.kept;
     totals_.unfinished += counts.unfinished;
+    for (std::size_t i = 0; i < parts.size(); ++i) give_room_back(until.places[i], parts[i].record);
     window_late_ = 0;
     reported_cold_ = the_pool.cold_blocks();
     parts.clear();

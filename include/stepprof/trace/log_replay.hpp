@@ -64,6 +64,7 @@ struct thread_record {
   std::vector<mark> marks;
   std::vector<step_mark> steps;
   std::vector<foreign_end> foreign_ends;
+  std::uint32_t unneeded_bytes = 0;  // of the log: kept for ends that came on other threads
   std::uint64_t begins = 0;
   std::uint64_t unmatched_ends = 0;
   std::uint64_t clamps = 0;
@@ -135,6 +136,7 @@ class log_replay {
         at_has_begun = has_begun;
       }
     if (list == nullptr) return false;
+    mine.unneeded_bytes += end.serial != 0 ? 16u : 8u;
     if ((*list)[at].event != npos) {
       trace_event& e = mine.events[(*list)[at].event];
       e.end_ns = (std::max)(static_cast<std::int64_t>(end.ticks), e.begin_ns);

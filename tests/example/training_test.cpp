@@ -50,7 +50,7 @@ const program_run& run(const char* options) {
   fs::remove_all(directory);
   fs::create_directories(directory);
   const std::string trace = (directory / "trace.json").string(), out = (directory / "out.txt").string();
-  const std::string command = "'" STEPPROF_TRAINING "' " + options + " --out '" + trace + "' > '" + out + "'";
+  const std::string command = std::string("'" STEPPROF_TRAINING "' ") + options + " --out '" + trace + "' > '" + out + "'";
   REQUIRE(std::system(command.c_str()) == 0);
   CHECK(test::check_trace(read_file(trace)).summary() == "");
   return runs.emplace(options, program_run{read_file(out), written_trace(trace)}).first->second;

@@ -2,6 +2,7 @@
 
 #include <support/catch.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -382,4 +383,63 @@ TEST_CASE("a scope with the link of a forward scope that was not recorded gets n
   CHECK(t.detail(t.events()[0]).sequence_number == 4);
   CHECK(t.detail(t.events()[1]).sequence_number == 4);
   CHECK(stepprof::flow_pairs(t).empty());
+}
+
+namespace {
+
+// Holds the thread that asks for it inside its next reading of the clock: in a begin, that is after the look-up of the
+// name and before the begin is written.
+struct stalling {
+  static std::atomic<int>& phase() {
+    static std::atomic<int> value{0};
+    return value;
+  }
+  static bool& armed() {
+    static thread_local bool value = false;
+    return value;
+  }
+  static void at_reading() {
+    if (!armed()) return;
+    armed() = false;
+    phase() = 1;
+    while (phase() != 2) std::this_thread::yield();
+  }
+};
+
+// The name under which a scope "stalled" is found that began to begin, and did so `starts` sessions later.
+std::string name_after_stall(int starts) {
+  stepprof::profile prof(plain());
+  stalling::phase() = 0;
+  fake_clock::call_at_reading(&stalling::at_reading);
+  std::thread worker([] {
+    { stepprof::record_function warm("warm"); }
+    stalling::armed() = true;
+    stepprof::record_function scope(std::string("stalled"), stepprof::arg("key", 1));
+  });
+  while (stalling::phase() != 1) std::this_thread::yield();
+  for (int i = 0; i < starts; ++i) {
+    prof.stop();
+    prof.start();
+    for (int k = 0; k < 10; ++k) stepprof::record_function other("other " + std::to_string(10 * i + k));
+  }
+  stalling::phase() = 2;
+  worker.join();
+  fake_clock::call_at_reading(nullptr);
+  prof.stop();
+  const stepprof::trace t = prof.result();
+  const stepprof::trace_event& e = t.events().back();
+  CHECK(argument_text(t, e, "key") == "int64 1");
+  return std::string(t.name(e));
+}
+
+}  // namespace
+
+// Catches: an id of an earlier session's name that is looked up in the table of this one, while that is being written:
+// scopes get the names of others.
+TEST_CASE("a thread that is stalled over starts gets its own name or none", "[recording]") {
+  CHECK(name_after_stall(0) == "stalled");
+  CHECK(name_after_stall(1) == "stalled");
+  CHECK(name_after_stall(2) == "(unknown name)");
+  CHECK(name_after_stall(3) == "(unknown name)");
+  CHECK(name_after_stall(0) == "stalled");
 }

@@ -400,7 +400,24 @@ inline std::uint32_t cache_slot(const char* text, std::size_t size) noexcept {
   return static_cast<std::uint32_t>(((mixed >> 32) * log_block::cached_names) >> 32);
 }
 
-inline std::uint32_t look_up_name(log_block& log, const char* text, std::size_t size) noexcept {
+// Between the look-up of a name and the record that holds its id other sessions may begin, when the thread is stalled
+// in between. So the log says of which session its names are; the reader then knows an id whose name is gone. False
+// when there is no room.
+inline bool note_name_session(writer* w, std::uint32_t session) noexcept {
+  if (w->log->name_session == session) return true;
+  const stamp now = read_clock();
+  if (!make_room(w, now, 16, 0)) return false;
+  char* const at = w->cursor;
+  const std::uint64_t payload = session;
+  store_word(at, now.low, make_what(tag::name_session, 0));
+  std::memcpy(at + 8, &payload, 8);
+  publish(w, at + 16);
+  w->log->name_session = session;
+  return true;
+}
+
+inline std::uint32_t look_up_name(writer* w, const char* text, std::size_t size) noexcept {
+  log_block& log = *w->log;
   // Sequentially consistent, like the store in begin_name_session: either the control side sees that this thread is
   // inside, or this thread sees the new session and leaves the table that is about to be cleared alone.
   log.interning.store(1, std::memory_order_seq_cst);
@@ -408,7 +425,7 @@ inline std::uint32_t look_up_name(log_block& log, const char* text, std::size_t 
   const std::uint32_t table = session & 1u;
   const std::uint32_t place = the_names.runtime[table].insert(text, size);
   log.interning.store(0, std::memory_order_release);
-  if (place == 0) return overflow_name;
+  if (place == 0 || !note_name_session(w, session)) return overflow_name;
   const std::uint32_t id = runtime_name_bit | (table != 0 ? runtime_table_bit : 0) | place;
   if (size <= sizeof(cached_name::text)) {
     cached_name& entry = log.cache[cache_slot(text, size)];
@@ -423,15 +440,14 @@ inline std::uint32_t look_up_name(log_block& log, const char* text, std::size_t 
 inline std::uint32_t intern_name(const char* text, std::size_t size) noexcept {
   const inside_recorder inside;
   if (inside.w == nullptr) return overflow_name;  // nothing can be written now anyway
-  log_block& log = *inside.w->log;
   if (size <= sizeof(cached_name::text)) {
-    const cached_name& entry = log.cache[cache_slot(text, size)];
+    const cached_name& entry = inside.w->log->cache[cache_slot(text, size)];
     // Acquire: the table of this session is clean before its names are used.
     if (entry.session == the_names.session.load(std::memory_order_acquire) && entry.size == size &&
         std::memcmp(entry.text, text, size) == 0)
       return entry.id;
   }
-  return look_up_name(log, text, cut_text(text, size, max_name_bytes));
+  return look_up_name(inside.w, text, cut_text(text, size, max_name_bytes));
 }
 
 inline void copy_parts(char* at, const record_part* parts, std::uint32_t count, std::uint32_t padded) noexcept {

@@ -56,6 +56,8 @@ struct alignas(64) log_block {
   std::uint32_t spare_count = 0;    // ... for which these chunks are kept
   block_ref spare = 0;              // linked through chunk_header::next
 
+  std::uint32_t name_session = 0;  // the last one noted in the log
+
   // Room that was kept for ends which came on other threads. Added by the reader, taken back by the owner.
   std::atomic<std::uint32_t> unneeded_bytes{0};
 

@@ -19,6 +19,8 @@ inline constexpr std::uint32_t runtime_table_bit = 1u << 22;
 inline constexpr std::uint32_t place_mask = runtime_table_bit - 1;
 // The name of every name for which there was no room. Place 0 of a table is never a name.
 inline constexpr std::uint32_t overflow_name = runtime_name_bit;
+// Stands for a name that is no longer known. No table has a place 0.
+inline constexpr std::uint32_t lost_name = runtime_name_bit | runtime_table_bit;
 
 // Longer names are cut here, with a mark; see cut_text.
 inline constexpr std::size_t max_name_bytes = 16384;

@@ -21,6 +21,8 @@ enum class tag : std::uint8_t {
   end_untimed = 5,  // the high half of the time changed and there was no room to say so: takes the stamp before it
   // 16 bytes: the word's time and all that follow have this high half. Payload: u64 ticks.
   epoch = 6,
+  // 16 bytes: names given at run time that follow are of this session, or of the one before. Payload: u64 session.
+  name_session = 7,
   // Manual scopes, which may end in any order. 16 bytes: payload u64 serial.
   begin_manual_op = 8,  // + scope_kind
   begin_manual_user = 9,
@@ -72,6 +74,7 @@ inline constexpr std::uint32_t id_mask = 0xffffffu;
     case tag::instant:
       return 8;
     case tag::epoch:
+    case tag::name_session:
     case tag::begin_manual_op:
     case tag::begin_manual_user:
     case tag::begin_manual_backward:

@@ -107,7 +107,7 @@ class collector {
     std::vector<replayed_thread> threads;
     for (const cut::place& place : until.places) {
       reader& r = reader_of(place.log);
-      r.replay.begin_window(r.thread);
+      r.replay.begin_window(r.thread, the_names.session.load(std::memory_order_relaxed));
       read(r, place, true);
       threads.push_back({r.replay.end_window(until.ticks), &r.replay});
       (warmup ? totals_.discarded : totals_.late) += threads.back().record.begins;
@@ -668,7 +668,7 @@ inline trace collector::collect(const cut& until, const window_facts& window, bo
     reader& original = reader_of(place.log);
     if (keep) copies.push_back(std::make_unique<reader>(original));
     reader& r = keep ? *copies.back() : original;
-    r.replay.begin_window(r.thread);
+    r.replay.begin_window(r.thread, the_names.session.load(std::memory_order_relaxed));
     read(r, place, !keep);
     const log_block* const log = log_at(place.log);
     char name[64];

@@ -77,7 +77,9 @@ struct thread_record {
 class log_replay {
  public:
   // Starts a new window: events of scopes that are open now belong to earlier ones.
-  void begin_window(std::uint32_t thread) {
+  // `name_session` is the session of run-time names that began last.
+  void begin_window(std::uint32_t thread, std::uint32_t name_session = 0) {
+    known_session_ = name_session;
     out_ = thread_record();
     out_.thread = thread;
     for (open_scope& scope : open_) scope.event = npos;
@@ -165,6 +167,14 @@ class log_replay {
     }
     return last_ = ticks;
   }
+  // The name's id, unless it is one of a session whose names are gone.
+  [[nodiscard]] std::uint32_t name_of(word w) const noexcept {
+    const std::uint32_t id = id_of(w);
+    if ((id & runtime_name_bit) == 0 || id == overflow_name) return id;
+    const bool odd = (id & runtime_table_bit) != 0;
+    const std::uint32_t session = odd == ((name_session_ & 1u) != 0) ? name_session_ : name_session_ - 1;
+    return known_session_ - session <= 1 ? id : lost_name;
+  }
   // Scopes of earlier windows lie below all of this one's.
   [[nodiscard]] std::uint32_t innermost() const noexcept { return open_.empty() ? npos : open_.back().event; }
 
@@ -200,6 +210,9 @@ class log_replay {
       case tag::epoch:
         high_ = static_cast<std::uint32_t>(number_at(payload) >> 32);
         break;
+      case tag::name_session:
+        name_session_ = static_cast<std::uint32_t>(number_at(payload));
+        break;
       case tag::foreign_end:
         out_.foreign_ends.push_back({time_of(w), id_of(w), static_cast<std::uint32_t>(number_at(payload)), 0});
         break;
@@ -214,12 +227,12 @@ class log_replay {
                               static_cast<std::uint32_t>(out_.events.size()), innermost()});
         break;
       case tag::instant:
-        out_.marks.push_back({time_of(w), id_of(w), innermost(), false, 0});
+        out_.marks.push_back({time_of(w), name_of(w), innermost(), false, 0});
         break;
       case tag::counter: {
         double value;
         std::memcpy(&value, payload, 8);
-        out_.marks.push_back({time_of(w), id_of(w), innermost(), true, value});
+        out_.marks.push_back({time_of(w), name_of(w), innermost(), true, value});
         break;
       }
       case tag::sequence:
@@ -236,7 +249,7 @@ class log_replay {
   void begin(word w, std::uint32_t kind, std::uint64_t serial) {
     trace_event e;
     e.begin_ns = e.end_ns = static_cast<std::int64_t>(time_of(w));
-    e.name = id_of(w);
+    e.name = name_of(w);
     e.parent = innermost();
     e.set_kind(static_cast<scope_kind>(kind));
     open_.push_back({id_of(w), static_cast<std::uint32_t>(out_.events.size()), serial});
@@ -317,7 +330,7 @@ class log_replay {
   bool read_argument(thread_record::scope_fact& fact, word w, const char* payload) {
     std::uint32_t head[2];
     std::memcpy(head, payload, 8);
-    fact.key = id_of(w);
+    fact.key = name_of(w);
     fact.type = static_cast<argument_type>(head[1]);
     fact.bits = number_at(payload + 8);
     if (fact.type == argument_type::text) {
@@ -338,6 +351,8 @@ class log_replay {
   std::vector<open_scope> strays_;
   std::uint64_t last_ = 0;
   std::uint32_t high_ = 0;
+  std::uint32_t name_session_ = 0;   // of the log, up to here
+  std::uint32_t known_session_ = 0;  // this one's and the one before's names are known
   std::uint32_t inherited_ = 0;
 };
 

@@ -176,7 +176,8 @@ int main(int argc, char** argv) {
   print("eight inside each other", on[3], on[1]);
   print("with a run-time name", on[4], on[1]);
   fmt::print("{:<28} {:>9.2f} {:>9} {:>9.2f}\n", "first window", first, "", first / on[1].least);
-  const stepprof::loss_counts& losses = prof.result().losses();
+  const stepprof::trace recorded = prof.result();
+  const stepprof::loss_counts& losses = recorded.losses();
   fmt::print("scopes kept {}, dropped {}\n", losses.kept, losses.dropped);
   print_instructions(std::filesystem::canonical("/proc/self/exe").string());
 }

@@ -40,7 +40,7 @@ std::string read_file(const std::string& path) {
 }
 
 // Runs the example in a directory of its own. One run per set of options: all tests look at the same one.
-const program_run& run(const std::string& options) {
+const program_run& run(const char* options) {
   static std::map<std::string, program_run> runs;
   const auto known = runs.find(options);
   if (known != runs.end()) return known->second;
@@ -50,7 +50,8 @@ const program_run& run(const std::string& options) {
   fs::remove_all(directory);
   fs::create_directories(directory);
   const std::string trace = (directory / "trace.json").string(), out = (directory / "out.txt").string();
-  const std::string command = "'" STEPPROF_TRAINING "' " + options + " --out '" + trace + "' > '" + out + "'";
+  const std::string command =
+      std::string("'" STEPPROF_TRAINING "' ") + options + " --out '" + trace + "' > '" + out + "'";
   REQUIRE(std::system(command.c_str()) == 0);
   CHECK(test::check_trace(read_file(trace)).summary() == "");
   return runs.emplace(options, program_run{read_file(out), written_trace(trace)}).first->second;
@@ -370,8 +371,7 @@ TEST_CASE("every step is what torch recorded", "[training]") {
     const auto expected = torch.story(*torch.named(name)[0]), actual = ours.story(*ours.named(name)[0]);
     // 112 scopes; 30 memory reports, of which 4 are missing in step 4, where older gradients are dropped.
     REQUIRE(expected.size() == (step == 4 ? 138u : 142u));
-    for (std::size_t i = 0; i < expected.size() && i < actual.size(); ++i)
-      REQUIRE(actual[i] == expected[i]);
+    for (std::size_t i = 0; i < expected.size() && i < actual.size(); ++i) REQUIRE(actual[i] == expected[i]);
     CHECK(actual.size() == expected.size());
   }
 }

@@ -38,6 +38,14 @@
 #define STEPPROF_SHARED
 #endif
 
+// For a function that only takes the address of what its n-th argument points to: a block just allocated is not "used
+// uninitialised" when it is reported.
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
+#define STEPPROF_ADDRESS_ONLY(n) __attribute__((access(none, n)))
+#else
+#define STEPPROF_ADDRESS_ONLY(n)
+#endif
+
 // __constinit / require_constant_initialization: a hot object that needed a constructor would cost a guard per access.
 #if defined(__cpp_constinit)
 #define STEPPROF_CONSTINIT constinit

@@ -50,8 +50,7 @@ const program_run& run(const char* options) {
   fs::remove_all(directory);
   fs::create_directories(directory);
   const std::string trace = (directory / "trace.json").string(), out = (directory / "out.txt").string();
-  const std::string command =
-      std::string("'" STEPPROF_TRAINING "' ") + options + " --out '" + trace + "' > '" + out + "'";
+  const std::string command = std::string("'" STEPPROF_TRAINING "' ") + options + " --out '" + trace + "' > '" + out + "'";
   REQUIRE(std::system(command.c_str()) == 0);
   CHECK(test::check_trace(read_file(trace)).summary() == "");
   return runs.emplace(options, program_run{read_file(out), written_trace(trace)}).first->second;
@@ -371,7 +370,8 @@ TEST_CASE("every step is what torch recorded", "[training]") {
     const auto expected = torch.story(*torch.named(name)[0]), actual = ours.story(*ours.named(name)[0]);
     // 112 scopes; 30 memory reports, of which 4 are missing in step 4, where older gradients are dropped.
     REQUIRE(expected.size() == (step == 4 ? 138u : 142u));
-    for (std::size_t i = 0; i < expected.size() && i < actual.size(); ++i) REQUIRE(actual[i] == expected[i]);
+    for (std::size_t i = 0; i < expected.size() && i < actual.size(); ++i)
+      REQUIRE(actual[i] == expected[i]);
     CHECK(actual.size() == expected.size());
   }
 }

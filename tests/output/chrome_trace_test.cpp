@@ -526,9 +526,13 @@ TEST_CASE("a file with any of its parts missing is whole", "[chrome_trace]") {
   CHECK(exported(test::events("async1: a[0..1]")).events().size() == 3 + 2 + 4);
   CHECK(exported(trace().with_metadata("k", "1")).root().at("k").text == "1");
   trace_builder counters;
+  counters.add_process({});
+  counters.add_track({});
   counters.add_mark({0, counters.intern("c"), 0, npos, trace_mark::type::counter, 1});
   CHECK(exported(counters.finish()).by_phase.at("C") == 1);
   trace_builder instants;
+  instants.add_process({});
+  instants.add_track({});
   instants.add_mark({0, instants.intern("c"), 0, npos, trace_mark::type::instant, 1});
   instants.add_memory({});
   CHECK(exported(instants.finish()).by_phase.at("i") == 2 + 2);

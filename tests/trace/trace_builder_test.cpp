@@ -61,3 +61,29 @@ TEST_CASE("with_metadata leaves the original alone and replaces equal keys", "[t
   CHECK(u.metadata()[0].json == "2");
   CHECK(&u.events() == &t.events());
 }
+
+// Catches: an index out of range in a side table, which every reader would follow.
+TEST_CASE("the builder refuses indices of events that do not exist, wherever they stand", "[trace_builder]") {
+  const auto fault = [](auto add) {
+    test::event_builder b("t1: a[0..1]");
+    add(b.builder);
+    std::error_code ec;
+    static_cast<void>(b.builder.finish(ec));
+    return ec.message();
+  };
+  CHECK(fault([](trace_builder& b) { b.add_link({0, 1}); }) == "trace: a link names an event that does not exist");
+  CHECK(fault([](trace_builder& b) { b.add_unmatched_free({1, 1}); }) ==
+        "trace: an unmatched free names an event that does not exist");
+  CHECK(fault([](trace_builder& b) {
+          trace_mark m;
+          m.event = 7;
+          b.add_mark(m);
+        }) == "trace: a mark names an event or a track that does not exist");
+  CHECK(fault([](trace_builder& b) { b.add_step({0, 0, 1, 1, true}); }) ==
+        "trace: a step names an event that does not exist");
+  CHECK(fault([](trace_builder& b) {
+          memory_event m;
+          m.track = 1;
+          b.add_memory(m);
+        }) == "trace: a memory event names an event or a track that does not exist");
+}

@@ -159,9 +159,18 @@ inline std::string trace_builder::first_fault() const {
   const auto known = [this](std::uint32_t event) { return event < data_.events.size(); };
   for (const trace_link& link : data_.links)
     if (!known(link.from) || !known(link.to)) return "trace: a link names an event that does not exist";
+  const auto known_or_none = [&known](std::uint32_t event) { return event == npos || known(event); };
+  for (const unmatched_free& free : data_.unmatched_frees)
+    if (!known_or_none(free.event)) return "trace: an unmatched free names an event that does not exist";
+  for (const trace_mark& mark : data_.marks)
+    if (!known_or_none(mark.event) || mark.track >= data_.tracks.size())
+      return "trace: a mark names an event or a track that does not exist";
+  for (const trace_step& step : data_.steps)
+    if (!known_or_none(step.event)) return "trace: a step names an event that does not exist";
   std::int64_t last = INT64_MIN;
   for (const memory_event& m : data_.memory) {
-    if (m.event != npos && !known(m.event)) return "trace: a memory event names an event that does not exist";
+    if (!known_or_none(m.event) || m.track >= data_.tracks.size())
+      return "trace: a memory event names an event or a track that does not exist";
     if (m.time_ns < last) return "trace: memory events are not in order of time";
     last = m.time_ns;
   }

@@ -23,10 +23,8 @@ struct STEPPROF_SHARED cold_state {
   std::atomic<std::uint32_t> next_chunk{1};  // sequence numbers of chunks
   std::atomic<bool> slow_clock{false};       // product_clock is not usable: every stamp comes from monotonic_clock
   std::atomic<std::uint32_t> inherited_bytes{0};
-  // Of threads that have no log: before the first, after the last.
-  std::atomic<std::uint32_t> dropped_begins{0};
-  std::atomic<std::uint32_t> reentrant{0};
   std::atomic<std::uint32_t> foreign_ends{0};
+  log_counters counters;  // of threads that have no log: the pool was full when they came, or they are ending
 };
 inline STEPPROF_SHARED STEPPROF_CONSTINIT cold_state the_cold{};
 
@@ -316,12 +314,17 @@ class inside_recorder {
   writer* w;
 };
 
-inline void count_dropped_begin(const inside_recorder& inside) noexcept {
+// Where the losses of this thread are counted.
+inline log_counters& counters_of(const inside_recorder& inside) noexcept {
   log_block* const log = this_thread.own.log;
   const bool has_log = inside.w != nullptr || (inside.reentrant() && log != nullptr);
-  (has_log ? log->counters.dropped_begins : the_cold.dropped_begins).fetch_add(1, std::memory_order_relaxed);
-  if (inside.reentrant())
-    (has_log ? log->counters.reentrant : the_cold.reentrant).fetch_add(1, std::memory_order_relaxed);
+  return has_log ? log->counters : the_cold.counters;
+}
+
+inline void count_dropped_begin(const inside_recorder& inside) noexcept {
+  log_counters& counters = counters_of(inside);
+  counters.dropped_begins.fetch_add(1, std::memory_order_relaxed);
+  if (inside.reentrant()) counters.reentrant.fetch_add(1, std::memory_order_relaxed);
 }
 
 // --- the functions of the table -------------------------------------------------------------------------------------
@@ -459,12 +462,13 @@ inline void copy_parts(char* at, const record_part* parts, std::uint32_t count, 
   std::memset(at, 0, static_cast<std::size_t>(end - at));
 }
 
-inline void count_dropped_record(log_counters& counters, tag t) noexcept {
-  switch (t) {
+inline void count_dropped_record(const inside_recorder& inside, std::uint32_t what) noexcept {
+  log_counters& counters = counters_of(inside);
+  switch (static_cast<tag>(what >> 24)) {
     case tag::begin_manual_op:
     case tag::begin_manual_user:
     case tag::begin_manual_backward:
-      counters.dropped_begins.fetch_add(1, std::memory_order_relaxed);
+      count_dropped_begin(inside);
       break;
     case tag::end_manual:
     case tag::foreign_end:
@@ -485,8 +489,7 @@ inline bool append_record(std::uint32_t what, bool timed, const record_part* par
   const inside_recorder inside;
   writer* const w = inside.w;
   if (w == nullptr) {
-    if (this_thread.own.log != nullptr && inside.reentrant())
-      count_dropped_record(this_thread.own.log->counters, static_cast<tag>(what >> 24));
+    count_dropped_record(inside, what);
     return false;
   }
   std::uint32_t payload = 0;
@@ -497,11 +500,11 @@ inline bool append_record(std::uint32_t what, bool timed, const record_part* par
     std::uint64_t serial = 0;
     std::memcpy(&serial, parts[0].data, 8);
     if (write_end(w, now, what, serial, 16)) return true;
-    count_dropped_record(w->log->counters, tag::end_manual);
+    count_dropped_record(inside, what);
     return false;
   }
   if (padded > chunk_room / 2 || !make_room(w, now, 8 + padded, static_cast<std::uint32_t>(reserve))) {
-    count_dropped_record(w->log->counters, static_cast<tag>(what >> 24));
+    count_dropped_record(inside, what);
     return false;
   }
   char* const at = w->cursor;

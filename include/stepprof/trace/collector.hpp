@@ -201,8 +201,7 @@ class collector {
       now.add(log->counters);
       ref = log->next.load(std::memory_order_acquire);
     }
-    now.dropped += the_cold.dropped_begins.load(std::memory_order_relaxed);
-    now.reentrant += the_cold.reentrant.load(std::memory_order_relaxed);
+    now.add(the_cold.counters);
     return now;
   }
   // Those that are in no trace yet. With `consume`, they are now.

@@ -34,31 +34,35 @@ inline clock_anchor take_anchor() noexcept {
   return best;
 }
 
-// A monotone map from ticks to ns since the origin: a multiplication in 32.32 fixed point, split so that no 128-bit
-// integer is needed.
+// A monotone map from ticks to ns since the origin: a multiplication in fixed point. The factor keeps all 53 bits of
+// the rate, so that after days the clocks still meet to the nanosecond; the product then needs 128 bits, put together
+// here because not every compiler has such an integer.
 class tick_converter {
  public:
   tick_converter() = default;
-  tick_converter(std::uint64_t origin, double ns_per_tick) noexcept : origin_(origin) {
-    shift_ = 32;
-    double scaled = ns_per_tick * 4294967296.0;
-    while (scaled >= 4294967296.0 && shift_ > 0) {
-      scaled /= 2;
-      --shift_;
-    }
+  tick_converter(std::uint64_t origin, double ns_per_tick) noexcept : origin_(origin), shift_(0) {
+    double scaled = ns_per_tick;
+    for (; scaled < two_to_52 && shift_ < 63; ++shift_) scaled *= 2;
     factor_ = static_cast<std::uint64_t>(scaled);
   }
   [[nodiscard]] std::int64_t operator()(std::uint64_t ticks) const noexcept {
     if (ticks <= origin_) return 0;
     const std::uint64_t d = ticks - origin_;
-    const std::uint64_t high = (d >> 32) * factor_;
-    return static_cast<std::int64_t>((high << (32 - shift_)) + (((d & 0xffffffffu) * factor_) >> shift_));
+    const std::uint64_t d_high = d >> 32, d_low = d & low_half, f_high = factor_ >> 32, f_low = factor_ & low_half;
+    const std::uint64_t bottom = d_low * f_low;
+    const std::uint64_t middle = d_high * f_low + (bottom >> 32);  // none of these sums passes 64 bits
+    const std::uint64_t middle_low = d_low * f_high + (middle & low_half);
+    const std::uint64_t high = d_high * f_high + (middle >> 32) + (middle_low >> 32);
+    const std::uint64_t low = (middle_low << 32) | (bottom & low_half);
+    return static_cast<std::int64_t>(shift_ == 0 ? low : (high << (64 - shift_)) | (low >> shift_));
   }
 
  private:
+  static constexpr double two_to_52 = 4503599627370496.0;
+  static constexpr std::uint64_t low_half = 0xffffffffu;
   std::uint64_t origin_ = 0;
-  std::uint64_t factor_ = 1u << 31;
-  unsigned shift_ = 31;
+  std::uint64_t factor_ = std::uint64_t{1} << 52;  // a tick is a nanosecond
+  unsigned shift_ = 52;
 };
 
 // The process's clocks: the oldest anchor is taken when the first profile starts.

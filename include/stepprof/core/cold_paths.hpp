@@ -19,10 +19,10 @@ namespace detail {
 
 // State of the cold paths; one per process like the registry.
 struct STEPPROF_SHARED cold_state {
-  std::atomic<block_ref> logs{0};            // list of all logs, newest first
-  std::atomic<std::uint32_t> next_chunk{1};  // sequence numbers of chunks
-  std::atomic<bool> slow_clock{false};       // product_clock is not usable: every stamp comes from monotonic_clock
-  std::atomic<std::uint32_t> inherited_bytes{0};
+  std::atomic<block_ref> logs{0};              // list of all logs, newest first
+  std::atomic<std::uint32_t> next_chunk{1};    // sequence numbers of chunks
+  std::atomic<bool> slow_clock{false};         // product_clock is not usable: every stamp comes from monotonic_clock
+  std::atomic<std::uint32_t> first_thread{1};  // smaller logical ids are of threads of the process that forked
   std::atomic<std::uint32_t> foreign_ends{0};
   log_counters counters;  // of threads that have no log: the pool was full when they came, or they are ending
 };
@@ -170,6 +170,12 @@ inline void adjust_reserve(writer* w, std::int32_t bytes) noexcept {
     w->limit -= bytes;
 }
 
+// A block, or a piece of one that is left over when there are no more, if `bytes` fit into it.
+inline block_ref take_chunk(std::size_t bytes) noexcept {
+  const block_ref ref = the_pool.take();
+  return ref != 0 || bytes > small_bytes - sizeof(chunk_header) - 8 ? ref : the_pool.take_small();
+}
+
 // Room for a record of `bytes`, and for an end of `reserve` bytes later. False: the pool is used up.
 inline bool make_room(writer* w, stamp now, std::uint32_t bytes, std::uint32_t reserve) noexcept {
   log_block& log = *w->log;
@@ -184,7 +190,7 @@ inline bool make_room(writer* w, stamp now, std::uint32_t bytes, std::uint32_t r
   const std::uint32_t epoch = now.high != log.high ? 16 : 0;
   const auto room = static_cast<std::uint32_t>(w->limit - w->cursor);
   if (room < bytes + (log.deep ? 0 : reserve) + epoch) {
-    const block_ref ref = the_pool.take();
+    const block_ref ref = take_chunk(log.deep ? small_bytes : reserved + reserve + bytes);
     if (ref == 0) return false;
     enter_chunk(w, ref, now, reserved);  // its header holds the time: no epoch record
   } else if (epoch != 0) {
@@ -202,7 +208,7 @@ inline bool write_end(writer* w, stamp now, std::uint32_t what, std::uint64_t pa
   const std::uint32_t own = log.deep ? bytes : 0;  // outside deep mode the end's own bytes lie behind `limit`
   if (room < own || (changed && room < own + 16)) {
     block_ref ref = log.deep ? pop_spare(log) : 0;
-    if (ref == 0) ref = the_pool.take();
+    if (ref == 0) ref = take_chunk(log.deep ? small_bytes : reserved_bytes(w));
     if (ref != 0) {
       enter_chunk(w, ref, now, reserved_bytes(w));
     } else {
@@ -229,6 +235,7 @@ inline void at_thread_exit(void*) {
   if (mine.active == &the_writers.unregistered) return;
   log_block* const log = mine.own.log;
   mine.active = &the_writers.unregistered;
+  mine.own.log = nullptr;  // it may be given back from now on
   signal_fence();
   while (const block_ref ref = pop_spare(*log)) the_pool.give_back(ref);
   // Release: whoever sees the log dead sees all that it holds.
@@ -249,11 +256,9 @@ inline void name_thread(log_block& log, const thread_block& mine) noexcept {
 inline writer* register_thread() noexcept {
   thread_block& mine = this_thread;
   if (mine.exited) return nullptr;
-  // A forked child's thread brings scopes along that were begun in the parent: their ends will come.
-  const std::uint32_t inherited = mine.own.thread != 0 ? the_cold.inherited_bytes.load(std::memory_order_relaxed) : 0;
-  if (inherited > chunk_room / 2) return nullptr;
+  if (mine.own.log != nullptr) return &mine.own;  // a signal handler was faster
   const block_ref log_ref = the_pool.take_small();
-  const block_ref chunk_ref = log_ref == 0 ? 0 : inherited > 2048 ? the_pool.take() : the_pool.take_small();
+  const block_ref chunk_ref = log_ref == 0 ? 0 : the_pool.take_small();
   if (chunk_ref == 0) {
     if (log_ref != 0) the_pool.give_back(log_ref);
     return nullptr;
@@ -262,17 +267,15 @@ inline writer* register_thread() noexcept {
   log->self = log_ref;
   log->thread = the_registry.next_thread.fetch_add(1, std::memory_order_relaxed);
   log->os_thread = the_id_sources.thread_id.load(std::memory_order_relaxed)();
-  log->identity = reinterpret_cast<std::uintptr_t>(&mine.own);
   log->first = chunk_ref;
   log->current.store(chunk_ref, std::memory_order_relaxed);
-  log->inherited_bytes = inherited;
   name_thread(*log, mine);
   const stamp now = read_clock();
-  init_chunk(chunk_ref, log->thread, now, inherited, 0);
+  init_chunk(chunk_ref, log->thread, now, 0, 0);
   writer& w = mine.own;
   w.chunk = chunk_at(chunk_ref);
   w.cursor = reinterpret_cast<char*>(w.chunk + 1);
-  w.limit = end_of_chunk(w.chunk) - inherited;
+  w.limit = end_of_chunk(w.chunk);
   w.thread = log->thread;
   w.log = log;
   match_high(&w, now);
@@ -324,12 +327,12 @@ inline log_counters& counters_of(const inside_recorder& inside) noexcept {
 inline void count_dropped_begin(const inside_recorder& inside) noexcept {
   log_counters& counters = counters_of(inside);
   counters.dropped_begins.fetch_add(1, std::memory_order_relaxed);
-  if (inside.reentrant()) counters.reentrant.fetch_add(1, std::memory_order_relaxed);
+  if (inside.reentrant()) counters.reentrant.fetch_add(1, std::memory_order_release);
 }
 
 // --- the functions of the table -------------------------------------------------------------------------------------
 
-inline writer* cold_begin(stamp now, std::uint32_t what, writer* seen) noexcept {
+inline std::uint32_t cold_begin(stamp now, std::uint32_t what, writer* seen) noexcept {
   const inside_recorder inside(seen);
   writer* const w = inside.w;
   now = trusted(now);
@@ -337,45 +340,37 @@ inline writer* cold_begin(stamp now, std::uint32_t what, writer* seen) noexcept 
   if (w != nullptr && seen != w) now = read_clock();
   if (w == nullptr || !make_room(w, now, 8, 8)) {
     count_dropped_begin(inside);
-    return nullptr;
+    return 0;
   }
   char* const at = w->cursor;
   store_word(at, now.low, what);
   adjust_reserve(w, 8);
   publish(w, at + 8);
-  return w;
-}
-
-// The log of the thread whose writer stands, or stood, at this address. The writer itself may be gone with its thread.
-inline log_block* find_log(std::uint64_t identity) noexcept {
-  for (block_ref ref = the_cold.logs.load(std::memory_order_acquire); ref != 0;) {
-    log_block* const log = log_at(ref);
-    if (log->identity == identity) return log;
-    ref = log->next.load(std::memory_order_acquire);
-  }
-  return nullptr;
+  return w->thread;
 }
 
 inline bool append_record(std::uint32_t what, bool timed, const record_part* parts, std::uint32_t count,
                           std::int32_t reserve) noexcept;
 
-inline void cold_end(stamp now, std::uint32_t id, writer* owner) noexcept {
-  if (this_thread.active == owner) {
-    const inside_recorder inside;
-    if (!write_end(owner, trusted(now), make_what(tag::end, id), 0, 8))
-      owner->log->counters.lost_ends.fetch_add(1, std::memory_order_relaxed);
+inline void cold_end(stamp now, std::uint32_t id, std::uint32_t thread, writer* seen) noexcept {
+  if (seen->thread == thread) {
+    const inside_recorder inside(seen);
+    if (!write_end(seen, trusted(now), make_what(tag::end, id), 0, 8))
+      seen->log->counters.lost_ends.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  if (owner == &this_thread.own) {
-    // Begun before this thread's exit was seen, or in the parent of a forked child, or ended inside the recorder: the
-    // scope stays open in its log and is reported as unfinished.
-    if (this_thread.active == &the_writers.busy) owner->log->counters.lost_ends.fetch_add(1, std::memory_order_relaxed);
+  signal_fence();
+  this_thread.active = seen;
+  // Begun in the process that forked this one: nobody waits for its end.
+  if (thread < the_cold.first_thread.load(std::memory_order_relaxed)) return;
+  if (thread == this_thread.own.thread) {
+    // Ended inside the recorder, or after this thread's exit was seen: it stays open and is reported as unfinished.
+    the_cold.counters.lost_ends.fetch_add(1, std::memory_order_relaxed);
     return;
   }
   the_cold.foreign_ends.fetch_add(1, std::memory_order_relaxed);
-  const log_block* const log = find_log(reinterpret_cast<std::uintptr_t>(owner));
-  const std::uint64_t thread = log == nullptr ? 0 : log->thread;
-  const record_part part{&thread, 8};
+  const std::uint64_t owner = thread;
+  const record_part part{&owner, 8};
   append_record(make_what(tag::foreign_end, id), true, &part, 1, 0);
 }
 

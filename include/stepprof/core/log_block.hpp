@@ -25,6 +25,15 @@ struct log_counters {
   std::atomic<std::uint32_t> dropped_arguments{0};
   std::atomic<std::uint32_t> dropped_memory{0};
   std::atomic<std::uint32_t> lost_ends{0};
+
+  // In a forked child.
+  void reset() noexcept {
+    dropped_begins.store(0, std::memory_order_relaxed);
+    reentrant.store(0, std::memory_order_relaxed);
+    dropped_arguments.store(0, std::memory_order_relaxed);
+    dropped_memory.store(0, std::memory_order_relaxed);
+    lost_ends.store(0, std::memory_order_relaxed);
+  }
 };
 
 // A name used before, with its own copy of the text, so that a hit needs no look at the shared table.
@@ -42,12 +51,10 @@ struct alignas(64) log_block {
   block_ref self = 0;
   std::uint32_t thread = 0;  // logical id
   std::uint64_t os_thread = 0;
-  std::uint64_t identity = 0;  // address of the owner's writer: only ever compared, to find the thread of a scope
   std::atomic<log_state> state{log_state::live};
   std::atomic<block_ref> next{0};     // in the list of all logs
   block_ref first = 0;                // the first chunk, set before the log is in the list
   std::atomic<block_ref> current{0};  // the chunk being written
-  std::uint32_t inherited_bytes = 0;  // reserved for ends of scopes that a forked child brought along
 
   // The owner's slow state.
   std::uint32_t high = 0;           // high half of the last time written

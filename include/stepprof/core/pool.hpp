@@ -71,7 +71,8 @@ class block_pool {
       links_[i].store(links, std::memory_order_relaxed);
       // Release: whoever sees the segment may use its memory and links.
       segments_[i].store(static_cast<char*>(memory), std::memory_order_release);
-      reserved_blocks_.fetch_add(blocks_per_segment, std::memory_order_relaxed);
+      // Release: whoever takes a block of the segment sees it.
+      reserved_blocks_.fetch_add(blocks_per_segment, std::memory_order_release);
     }
     budget_blocks_.store(blocks, std::memory_order_release);
     return true;
@@ -97,7 +98,8 @@ class block_pool {
     cold_blocks_.fetch_add(1, std::memory_order_relaxed);
     return fresh << 5;
   }
-  // A piece of 4 KiB, 0 when the budget is used up. Pieces stay pieces: their blocks count as taken for ever.
+  // A piece of 4 KiB, 0 when the budget is used up. Its block counts as taken until the control side finds all its
+  // pieces free.
   block_ref take_small() noexcept {
     const auto links = [this](std::uint32_t n) -> std::atomic<std::uint32_t>& { return small_link(n); };
     if (const block_ref piece = small_.pop(links)) return piece;
@@ -113,6 +115,11 @@ class block_pool {
     }
     warm_.push(ref >> 5, [this](std::uint32_t n) -> std::atomic<std::uint32_t>& { return link(n); });
     taken_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+  // A piece that nobody uses, 0 when there is none: for the control side, which puts blocks together again.
+  block_ref take_free_piece() noexcept {
+    return small_.pop([this](std::uint32_t n) -> std::atomic<std::uint32_t>& { return small_link(n); });
   }
 
   [[nodiscard]] char* address(block_ref ref) const noexcept {

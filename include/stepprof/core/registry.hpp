@@ -27,17 +27,18 @@ struct record_part {
   std::uint32_t bytes;
 };
 
-inline constexpr std::uint32_t cold_table_abi = 1;
+inline constexpr std::uint32_t cold_table_abi = 2;
 
 // Cold paths. Functions of whichever module starts the first profile; a program that only marks regions needs none of
 // them, nor any service of the system. None blocks, none throws.
 struct cold_table {
   std::uint32_t abi;
-  // A begin that did not fit the hot path. `seen` is what this_thread.active was. Returns the writer that holds the
-  // begin, or null when it was refused (and counted). Leaves this_thread.active usable.
-  writer* (*begin)(stamp time, std::uint32_t what, writer* seen) noexcept;
-  // An end that did not fit the hot path; `owner` is the writer that holds the begin.
-  void (*end)(stamp time, std::uint32_t id, writer* owner) noexcept;
+  // A begin that did not fit the hot path. `seen` is what this_thread.active was before the hot path said busy. Returns
+  // the logical thread whose log holds the begin, or 0 when it was refused (and counted). Puts this_thread.active
+  // right.
+  std::uint32_t (*begin)(stamp time, std::uint32_t what, writer* seen) noexcept;
+  // An end that did not fit the hot path; `thread` is the logical thread whose log holds the begin, `seen` as above.
+  void (*end)(stamp time, std::uint32_t id, std::uint32_t thread, writer* seen) noexcept;
   // Ids of names. 0 when this thread cannot record at all.
   std::uint32_t (*register_site)(call_site& site) noexcept;
   std::uint32_t (*intern)(const char* text, std::size_t size) noexcept;
@@ -63,9 +64,9 @@ STEPPROF_ALWAYS_INLINE const cold_table* cold_paths() noexcept {
   return the_registry.cold.load(std::memory_order_acquire);
 }
 
-// Writes a begin word. Returns the writer that holds it, null when it was refused.
+// Writes a begin word. Returns the logical thread whose log holds it, 0 when it was refused.
 template <class Clock>
-STEPPROF_ALWAYS_INLINE writer* begin_scope(std::uint32_t what) noexcept {
+STEPPROF_ALWAYS_INLINE std::uint32_t begin_scope(std::uint32_t what) noexcept {
   const stamp now = Clock::begin();
   writer* const w = this_thread.active;
   this_thread.active = &the_writers.busy;
@@ -75,27 +76,30 @@ STEPPROF_ALWAYS_INLINE writer* begin_scope(std::uint32_t what) noexcept {
   store_word(at, now.low, what);
   w->limit -= 8;
   publish(w, at + 8);
+  const std::uint32_t thread = w->thread;
   signal_fence();
   this_thread.active = w;
-  return w;
+  return thread;
 }
 
-// Writes the end word of a scope whose begin is in `owner`'s log.
+// Writes the end word of a scope whose begin is in the log of `thread`. Threads are told by their number, which is
+// never used again: the address of a thread's writer may be that of a thread that has ended.
 template <class Clock>
-STEPPROF_ALWAYS_INLINE void end_scope(writer* owner, std::uint32_t id) noexcept {
+STEPPROF_ALWAYS_INLINE void end_scope(std::uint32_t thread, std::uint32_t id) noexcept {
   const stamp now = Clock::end();
-  if (STEPPROF_UNLIKELY(this_thread.active != owner || now.high != owner->high)) {
-    cold_paths()->end(now, id, owner);
-    return;
-  }
+  writer* const w = this_thread.active;
   this_thread.active = &the_writers.busy;
   signal_fence();
-  char* const at = owner->cursor;
+  if (STEPPROF_UNLIKELY(w->thread != thread || now.high != w->high)) {
+    cold_paths()->end(now, id, thread, w);
+    return;
+  }
+  char* const at = w->cursor;
   store_word(at, now.low, make_what(tag::end, id));
-  owner->limit += 8;
-  publish(owner, at + 8);
+  w->limit += 8;
+  publish(w, at + 8);
   signal_fence();
-  this_thread.active = owner;
+  this_thread.active = w;
 }
 
 }  // namespace detail

@@ -12,7 +12,8 @@ STEPPROF_BEGIN_NAMESPACE
 namespace detail {
 
 // A sequence lock over atomic words (H.-J. Boehm, "Can seqlocks get along with programming language memory models?",
-// MSPC 2012), without fences, which ThreadSanitizer does not know. Constant-initialised to the empty text. Longer texts are cut to 63 bytes.
+// MSPC 2012), without fences, which ThreadSanitizer does not know. Constant-initialised to the empty text. Longer texts
+// are cut to 63 bytes.
 struct shared_text {
   static constexpr std::size_t words = 16;
   std::atomic<std::uint32_t> version;  // odd while somebody writes

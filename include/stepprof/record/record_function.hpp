@@ -88,22 +88,22 @@ class basic_record_function {
     }
   }
   STEPPROF_ALWAYS_INLINE ~basic_record_function() {
-    if (STEPPROF_UNLIKELY(writer_ != nullptr)) detail::end_scope<Clock>(writer_, id_);
+    if (STEPPROF_UNLIKELY(thread_ != 0)) detail::end_scope<Clock>(thread_, id_);
   }
   basic_record_function(const basic_record_function&) = delete;
   basic_record_function& operator=(const basic_record_function&) = delete;
 
   /// Whether this scope is being recorded.
-  [[nodiscard]] bool recorded() const noexcept { return writer_ != nullptr; }
+  [[nodiscard]] bool recorded() const noexcept { return thread_ != 0; }
 
   /// What a tape's node keeps of this forward scope: its thread and the sequence number it was given.
-  [[nodiscard]] forward_link link() const noexcept { return {writer_ == nullptr ? 0 : writer_->thread, sequence_}; }
+  [[nodiscard]] forward_link link() const noexcept { return {thread_, sequence_}; }
 
   /// Adds an argument while the scope is open. On the scope's own thread; when scopes of one name are open inside each
   /// other, it goes to the innermost.
   template <class T>
   void add_arg(text_ref key, const T& value) noexcept {
-    if (writer_ != nullptr) detail::write_argument(id_, key, detail::value_of(value));
+    if (thread_ != 0) detail::write_argument(id_, key, detail::value_of(value));
   }
   void add_arg(text_ref key, const char* value) noexcept { add_arg(key, text_ref(value)); }
 
@@ -119,16 +119,16 @@ class basic_record_function {
   template <class... Attributes>
   STEPPROF_ALWAYS_INLINE void open(std::uint32_t flags, std::uint32_t id, const Attributes&... attributes) noexcept {
     id_ = id;
-    writer_ =
+    thread_ =
         detail::begin_scope<Clock>(detail::begin_what(detail::kind_of<scope_kind::user_annotation>(attributes...), id));
     if constexpr (sizeof...(Attributes) != 0) {
-      if (writer_ != nullptr) (detail::write_attribute(flags, attributes), ...);
+      if (thread_ != 0) (detail::write_attribute(flags, attributes), ...);
     } else {
       static_cast<void>(flags);
     }
   }
 
-  detail::writer* writer_ = nullptr;  // whose log holds the begin; null: not recorded
+  std::uint32_t thread_ = 0;  // whose log holds the begin; 0: not recorded
   std::uint32_t id_ = 0;
   std::int64_t sequence_ = -1;
 };

@@ -71,13 +71,11 @@ inline void after_fork_in_parent() {
 inline void after_fork_in_child() {
   the_registry.gate.store(0, std::memory_order_relaxed);
   the_generation.fetch_add(1, std::memory_order_relaxed);
+  the_cold.first_thread.store(the_registry.next_thread.load(std::memory_order_relaxed), std::memory_order_relaxed);
   thread_block& mine = this_thread;
-  if (mine.own.log != nullptr && !mine.exited) {
-    // Scopes that are open now will end in the child; their ends must find room in its log.
-    the_cold.inherited_bytes.store(reserved_bytes(&mine.own), std::memory_order_relaxed);
-    mine.active = &the_writers.unregistered;
-    mine.own.log = nullptr;
-  }
+  if (!mine.exited) mine.active = &the_writers.unregistered;
+  mine.own.log = nullptr;
+  mine.own.thread = 0;
   control_state& state = control();
   state.running = nullptr;
   state.reader.reset_after_fork();

@@ -240,7 +240,7 @@ class profile {
   void call_back(const trace& result, aftermath& after);
   static void add_notes(const trace& result, aftermath& after);
   void report(const aftermath& after) noexcept;
-  [[nodiscard]] std::optional<trace> kept_result() const;
+  [[nodiscard]] std::optional<trace> kept_result(std::string& problem) const;
   void set_metadata(std::string_view key, std::string json);
   [[nodiscard]] trace with_metadata(trace result) const;
 
@@ -393,6 +393,11 @@ inline void profile::run(const detail::step_transition& transition, std::int64_t
 // Hands over what was collected. Without the control lock of the process: the callback may read and export.
 inline void profile::deliver(aftermath& after) noexcept {
   if (!after.delivered) return;
+  if (!after.delivered->failure.empty()) {
+    keep_error(after.delivered->failure);
+    after.diagnostics.push_back({"collect_failed", after.delivered->failure, diagnostic_severity::error});
+    return;
+  }
   std::string thrown;
   const bool worked = detail::call_guarded(
       [&] {
@@ -457,14 +462,14 @@ inline void profile::keep_result(const trace& result, aftermath& after) {
 }
 
 // The completed cycles, or the partial one. Several are merged when they are first read, not at each cycle.
-inline std::optional<trace> profile::kept_result() const {
+inline std::optional<trace> profile::kept_result(std::string& problem) const {
   const std::lock_guard<detail::fork_safe_mutex> hold(results_);
   if (completed_.empty()) return partial_;
   if (completed_.size() > 1) {
     std::error_code ec;
     trace merged = merge(completed_, ec);
     if (ec) {
-      last_error_ = ec.message();
+      problem = last_error_ = "profile: the cycles could not be put together, this is the last one: " + ec.message();
       return completed_.back();
     }
     completed_.assign(1, std::move(merged));
@@ -489,7 +494,9 @@ inline trace profile::with_metadata(trace result) const {
 }
 
 inline trace profile::result() const {
-  std::optional<trace> found = kept_result();
+  std::string problem;
+  std::optional<trace> found = kept_result(problem);
+  if (!problem.empty()) once_.report({"accumulate_failed", problem, diagnostic_severity::error});
   if (found) return with_metadata(std::move(*found));
   if (once_.has_reported("no_active_step")) return trace();  // that said why
   once_.report({"no_results",

@@ -21,6 +21,7 @@ class window_control {
   struct delivery {
     trace result;
     bool partial = false;
+    std::string failure;  // why there is no result
   };
 
   explicit window_control(std::string process_name) : process_name_(std::move(process_name)) {}
@@ -79,7 +80,7 @@ class window_control {
           old.cycle = delivered.cycle;
           old.trace_id = make_trace_id();
           old.process_name = process_name_;
-          result = delivery{control().reader.collect(cut_, old), old.partial};
+          result = collect(old);
           prewrite_more();
           break;
         case step_operation::report:
@@ -111,12 +112,26 @@ class window_control {
     if (paused_) facts.pauses.emplace_back(paused_since_, now.ticks);
     facts.trace_id = make_trace_id();
     facts.process_name = process_name_;
-    return control().reader.collect(now, facts, true);
+    std::error_code ec;
+    return control().reader.collect(now, facts, ec, true);
   }
 
  private:
   // 32 MiB: what is written before anything is recorded.
   static constexpr std::uint32_t first_prewrite_blocks = (32u << 20) / block_bytes;
+
+  // Collecting takes memory for all events, and may find none. What then was not read is left out of the next window.
+  delivery collect(const window_facts& facts) {
+    delivery made;
+    made.partial = facts.partial;
+    std::string thrown;
+    std::error_code ec;
+    if (!call_guarded([&] { made.result = control().reader.collect(cut_, facts, ec); }, thrown))
+      call_guarded([&] { control().reader.discard(cut_, false); }, made.failure);
+    if (!thrown.empty() || ec)
+      made.failure = "profile: the cycle could not be collected: " + (ec ? ec.message() : thrown);
+    return made;
+  }
 
   static void write_step_mark(std::int64_t number) {
     const record_part part{&number, 8};

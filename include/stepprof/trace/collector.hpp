@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -83,7 +84,7 @@ class collector {
 
   // Makes the trace of a window that ends at the cut, and frees what was read. With `keep`, a snapshot: nothing is
   // consumed and nothing changes.
-  trace collect(const cut& until, const window_facts& window, bool keep = false);
+  trace collect(const cut& until, const window_facts& window, std::error_code& ec, bool keep = false);
 
   [[nodiscard]] const recording_totals& totals() {
     totals_.dropped = count_losses().dropped;
@@ -98,9 +99,12 @@ class collector {
       const auto known = readers_.find(ref);
       const block_ref from = known == readers_.end() ? log->first : known->second.chunk;
       ref = log->next.load(std::memory_order_relaxed);
+      while (const block_ref spare = pop_spare(*log)) the_pool.give_back(spare);
       give_back_log(log, from);
     }
     readers_.clear();
+    window_late_ = 0;
+    the_cold.counters.reset();
     totals_ = {};
     dead_losses_ = {};
     reported_losses_ = {};
@@ -120,8 +124,9 @@ class collector {
     std::uint64_t memory = 0;
     std::uint64_t ends = 0;
     void add(const log_counters& c) {
+      // In this order: a begin is counted as dropped before it is counted as reentrant.
+      reentrant += c.reentrant.load(std::memory_order_acquire);
       dropped += c.dropped_begins.load(std::memory_order_relaxed);
-      reentrant += c.reentrant.load(std::memory_order_relaxed);
       arguments += c.dropped_arguments.load(std::memory_order_relaxed);
       memory += c.dropped_memory.load(std::memory_order_relaxed);
       ends += c.lost_ends.load(std::memory_order_relaxed);
@@ -136,7 +141,6 @@ class collector {
     r.chunk = log->first;
     r.bytes = sizeof(chunk_header);
     r.thread = log->thread;
-    r.replay.set_inherited(log->inherited_bytes / 8);
     r.replay.enter_chunk(*chunk_at(r.chunk));
     return r;
   }
@@ -170,27 +174,60 @@ class collector {
 
   // Frees the logs of threads that have ended and are read.
   void retire(const cut& until) {
-    for (const cut::place& place : until.places) {
-      if (!place.dead) continue;
-      log_block* const log = log_at(place.log);
+    std::vector<log_block*> ended;
+    for (const cut::place& place : until.places)
+      if (place.dead) ended.push_back(log_at(place.log));
+    if (ended.empty()) return;
+    unlink(ended);
+    for (log_block* const log : ended) {
       dead_losses_.add(log->counters);
-      unlink(log);
-      give_back_log(log, readers_.at(place.log).chunk);
-      readers_.erase(place.log);
+      const block_ref ref = log->self;
+      give_back_log(log, readers_.at(ref).chunk);
+      readers_.erase(ref);
+    }
+    // Thousands of short threads cut whole blocks into pieces; without this they would stay pieces.
+    if (ended.size() >= 2 * block_bytes / small_bytes) rejoin_pieces();
+  }
+  // Makes whole blocks again of those whose pieces are all free. Other threads may take and give back meanwhile.
+  static void rejoin_pieces() {
+    std::vector<block_ref> pieces;
+    while (const block_ref piece = the_pool.take_free_piece()) pieces.push_back(piece);
+    std::sort(pieces.begin(), pieces.end());
+    for (std::size_t i = 0; i < pieces.size();) {
+      const block_ref block = pieces[i] & ~31u;
+      std::size_t end = i;
+      while (end < pieces.size() && (pieces[end] & ~31u) == block) ++end;
+      const bool whole = end - i == block_bytes / small_bytes;
+      if (whole) the_pool.give_back(block);
+      for (std::size_t k = whole ? end : i; k < end; ++k) the_pool.give_back(pieces[k]);
+      i = end;
     }
   }
-  // Only this side removes logs; threads only push at the head.
-  static void unlink(log_block* log) {
-    const block_ref rest = log->next.load(std::memory_order_relaxed);
-    block_ref head = log->self;
-    if (the_cold.logs.compare_exchange_strong(head, rest, std::memory_order_acq_rel, std::memory_order_acquire)) return;
-    for (block_ref ref = head; ref != 0;) {
-      log_block* const before = log_at(ref);
-      ref = before->next.load(std::memory_order_acquire);
-      if (ref != log->self) continue;
-      before->next.store(rest, std::memory_order_release);
-      return;
+  // Takes logs out of the list, in one walk. Only this side removes logs; threads only push at the head.
+  static void unlink(const std::vector<log_block*>& ended) {
+    std::unordered_set<block_ref> gone;
+    for (const log_block* const log : ended) gone.insert(log->self);
+    log_block* before = nullptr;
+    for (block_ref ref = the_cold.logs.load(std::memory_order_acquire); ref != 0;) {
+      log_block* const log = log_at(ref);
+      const block_ref next = log->next.load(std::memory_order_acquire);
+      if (gone.count(ref) == 0)
+        before = log;
+      else if (before != nullptr)
+        before->next.store(next, std::memory_order_release);
+      else
+        unlink_head(ref, next);
+      ref = next;
     }
+  }
+  // The first log that was seen; others may have been pushed in front of it meanwhile.
+  static void unlink_head(block_ref ref, block_ref next) {
+    block_ref head = ref;
+    if (the_cold.logs.compare_exchange_strong(head, next, std::memory_order_acq_rel, std::memory_order_acquire)) return;
+    log_block* before = log_at(head);
+    while (before->next.load(std::memory_order_acquire) != ref)
+      before = log_at(before->next.load(std::memory_order_acquire));
+    before->next.store(next, std::memory_order_release);
   }
 
   // All that were ever counted.
@@ -226,7 +263,7 @@ class collector {
   time_base time_;
 };
 
-inline trace collector::collect(const cut& until, const window_facts& window, bool keep) {
+inline trace collector::collect(const cut& until, const window_facts& window, std::error_code& ec, bool keep) {
   std::vector<window_assembly::thread_part> parts;
   std::vector<std::unique_ptr<reader>> copies;
   std::uint64_t end_ticks = until.ticks;
@@ -237,12 +274,14 @@ inline trace collector::collect(const cut& until, const window_facts& window, bo
     r.replay.begin_window(r.thread, the_names.session.load(std::memory_order_relaxed));
     read(r, place, !keep);
     const log_block* const log = log_at(place.log);
-    char name[64];
+    char name[64] = {};
     log->name.get(name);
     parts.push_back({r.replay.end_window(until.ticks), &r.replay, log->os_thread, name});
-    end_ticks = (std::max)(end_ticks, parts.back().record.last_ticks);
+    end_ticks = (std::max)(end_ticks, parts.back().record.cut_ticks);
   }
-  window_assembly assembly(window, end_ticks, time_.converter(), time_);
+  const tick_converter convert = time_.converter();
+  if (!keep) time_.note_cut(end_ticks, convert);
+  window_assembly assembly(window, end_ticks, convert, time_);
   assembly.add_process(window.process_name);
   assembly.assemble(parts);
   const losses lost = new_losses(!keep);
@@ -264,7 +303,7 @@ inline trace collector::collect(const cut& until, const window_facts& window, bo
     parts.clear();
     retire(until);
   }
-  return assembly.builder().finish();
+  return assembly.builder().finish(ec);
 }
 
 }  // namespace detail

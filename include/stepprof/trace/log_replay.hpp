@@ -69,7 +69,7 @@ struct thread_record {
   std::uint64_t unmatched_ends = 0;
   std::uint64_t clamps = 0;
   std::uint64_t overflow_names = 0;
-  std::uint64_t last_ticks = 0;
+  std::uint64_t cut_ticks = 0;  // where its open scopes end: not before any of its times
 };
 
 // The state of a log between two windows: its clock, and the scopes that are open. Copyable: a snapshot replays on a
@@ -88,8 +88,6 @@ class log_replay {
 
   // At the first word of a chunk.
   void enter_chunk(const chunk_header& chunk) noexcept { high_ = chunk.base_high; }
-  // How many ends without a begin may come: scopes that a forked child's thread brought along.
-  void set_inherited(std::uint32_t ends) noexcept { inherited_ = ends; }
 
   // Whole records. Stops at the first that makes no sense and returns how many bytes were used.
   std::size_t replay(const char* data, std::size_t bytes) {
@@ -114,7 +112,8 @@ class log_replay {
           e.end_ns = static_cast<std::int64_t>((std::max)({ticks, static_cast<std::uint64_t>(e.begin_ns), last_}));
           e.flags = e.flags | trace_event::unfinished;
         }
-    out_.last_ticks = last_;
+    // What comes next belongs to the next window and does not begin before this one's end.
+    out_.cut_ticks = last_ = (std::max)(last_, ticks);
     return std::move(out_);
   }
 
@@ -161,8 +160,11 @@ class log_replay {
 
   std::uint64_t time_of(word w) { return clamp((static_cast<std::uint64_t>(high_) << 32) | w.low); }
   std::uint64_t clamp(std::uint64_t ticks) {
-    if (ticks < last_) {
+    if (ticks < seen_)
       ++out_.clamps;
+    else
+      seen_ = ticks;
+    if (ticks < last_) {  // also a time that was taken just before the last cut, which did not go backwards
       return last_;
     }
     return last_ = ticks;
@@ -286,9 +288,7 @@ class log_replay {
       strays_.erase(strays_.begin() + static_cast<std::ptrdiff_t>(i));
       return;
     }
-    if (inherited_ > 0)
-      --inherited_;
-    else if (serial != 0)
+    if (serial != 0)
       out_.foreign_ends.push_back({ticks, id, 0, serial});
     else
       ++out_.unmatched_ends;
@@ -350,10 +350,10 @@ class log_replay {
   std::vector<open_scope> open_;
   std::vector<open_scope> strays_;
   std::uint64_t last_ = 0;
+  std::uint64_t seen_ = 0;  // the latest time in the log; last_ may be a cut
   std::uint32_t high_ = 0;
   std::uint32_t name_session_ = 0;   // of the log, up to here
   std::uint32_t known_session_ = 0;  // this one's and the one before's names are known
-  std::uint32_t inherited_ = 0;
 };
 
 }  // namespace detail

@@ -31,8 +31,7 @@ class memory_matcher {
   memory_matcher(trace_builder& builder, tick_converter convert) : builder_(builder), convert_(convert) {}
 
   void add(std::vector<reported_memory>& reports) {
-    // Stable: reports of one thread stay in their order. Of one moment, frees of live blocks come before the allocation
-    // that reuses the address, and a free whose allocation has the same stamp comes after it.
+    // Stable: reports of one thread stay in their order.
     std::stable_sort(reports.begin(), reports.end(),
                      [](const reported_memory& a, const reported_memory& b) { return a.ticks < b.ticks; });
     for (std::size_t i = 0; i < reports.size();) {
@@ -53,10 +52,17 @@ class memory_matcher {
     std::uint32_t allocation;
   };
 
+  // Reports with one stamp. A free of a block that is not live waits for its allocation when another thread reports one
+  // of that address in this moment; in a thread's own reports the order says what came first.
   void add_moment(const std::vector<reported_memory>& reports, std::size_t from, std::size_t to) {
     std::vector<const reported_memory*> waiting;
     for (std::size_t i = from; i < to; ++i) {
-      if (reports[i].is_free && live_.find(reports[i].address) == live_.end())
+      const auto is_partner = [&](const reported_memory& r) { return !r.is_free && r.address == reports[i].address; };
+      const auto end = reports.begin() + static_cast<std::ptrdiff_t>(to);
+      const auto partner = std::find_if(reports.begin() + static_cast<std::ptrdiff_t>(i) + 1, end, is_partner);
+      const bool waits = reports[i].is_free && live_.find(reports[i].address) == live_.end() && partner != end &&
+                         partner->track != reports[i].track;
+      if (waits)
         waiting.push_back(&reports[i]);
       else
         add_one(reports[i]);

@@ -40,13 +40,15 @@ inline clock_anchor take_anchor() noexcept {
 class tick_converter {
  public:
   tick_converter() = default;
-  tick_converter(std::uint64_t origin, double ns_per_tick) noexcept : origin_(origin), shift_(0) {
+  // `origin` ticks are `origin_ns`; so is everything before.
+  tick_converter(std::uint64_t origin, double ns_per_tick, std::int64_t origin_ns = 0) noexcept
+      : origin_(origin), origin_ns_(origin_ns), shift_(0) {
     double scaled = ns_per_tick;
     for (; scaled < two_to_52 && shift_ < 63; ++shift_) scaled *= 2;
     factor_ = static_cast<std::uint64_t>(scaled);
   }
   [[nodiscard]] std::int64_t operator()(std::uint64_t ticks) const noexcept {
-    if (ticks <= origin_) return 0;
+    if (ticks <= origin_) return origin_ns_;
     const std::uint64_t d = ticks - origin_;
     const std::uint64_t d_high = d >> 32, d_low = d & low_half, f_high = factor_ >> 32, f_low = factor_ & low_half;
     const std::uint64_t bottom = d_low * f_low;
@@ -54,13 +56,14 @@ class tick_converter {
     const std::uint64_t middle_low = d_low * f_high + (middle & low_half);
     const std::uint64_t high = d_high * f_high + (middle >> 32) + (middle_low >> 32);
     const std::uint64_t low = (middle_low << 32) | (bottom & low_half);
-    return static_cast<std::int64_t>(shift_ == 0 ? low : (high << (64 - shift_)) | (low >> shift_));
+    return origin_ns_ + static_cast<std::int64_t>(shift_ == 0 ? low : (high << (64 - shift_)) | (low >> shift_));
   }
 
  private:
   static constexpr double two_to_52 = 4503599627370496.0;
   static constexpr std::uint64_t low_half = 0xffffffffu;
   std::uint64_t origin_ = 0;
+  std::int64_t origin_ns_ = 0;
   std::uint64_t factor_ = std::uint64_t{1} << 52;  // a tick is a nanosecond
   unsigned shift_ = 52;
 };
@@ -82,8 +85,8 @@ class time_base {
   }
   [[nodiscard]] const clock_anchor& oldest() const noexcept { return oldest_; }
 
-  // The rate since the oldest anchor. Anchors closer than 10 ms would not give it to a few millionths, so the first
-  // trace of a process may wait for that long, once.
+  // Converts all times since the last cut, with the rate since the oldest anchor. Anchors closer than 10 ms would not
+  // give it to a few millionths, so the first trace of a process may wait for that long, once.
   [[nodiscard]] tick_converter converter() const {
     if (counts_ns()) return {oldest_.ticks, 1.0};
     clock_anchor newest = take_anchor();
@@ -91,13 +94,23 @@ class time_base {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       newest = take_anchor();
     }
-    return {oldest_.ticks, static_cast<double>(newest.steady_ns - oldest_.steady_ns) /
-                               static_cast<double>(newest.ticks - oldest_.ticks)};
+    const double rate =
+        static_cast<double>(newest.steady_ns - oldest_.steady_ns) / static_cast<double>(newest.ticks - oldest_.ticks);
+    return {cut_ticks_ == 0 ? oldest_.ticks : cut_ticks_, rate, cut_ns_};
+  }
+  // A window ended here. The next one's rate is another, but its times go on from this one, so that no two windows of a
+  // process overlap.
+  void note_cut(std::uint64_t ticks, const tick_converter& convert) noexcept {
+    if (counts_ns() || ticks <= cut_ticks_) return;
+    cut_ns_ = convert(ticks);
+    cut_ticks_ = ticks;
   }
 
  private:
   bool begun_ = false;
   clock_anchor oldest_;
+  std::uint64_t cut_ticks_ = 0;
+  std::int64_t cut_ns_ = 0;
 };
 
 }  // namespace detail

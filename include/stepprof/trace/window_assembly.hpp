@@ -139,6 +139,7 @@ class window_assembly {
   std::vector<std::size_t> span_index_;     // ... and where they stand in spans_
   std::vector<std::uint32_t> span_event_;   // event of each span
   std::vector<std::uint32_t> span_thread_;
+  std::unordered_map<std::uint32_t, std::vector<std::size_t>> spans_of_;  // by thread
   std::vector<reported_memory> memory_;
   struct input_ids {
     std::uint32_t dims, strides, types, concrete;
@@ -196,6 +197,7 @@ inline std::vector<step_border> window_assembly::place_borders(const std::vector
     }
     if (window_.end_border || part.record.thread != end.thread) continue;
     borders.back().position = static_cast<std::uint32_t>(events.size());
+    borders.back().ticks = part.record.cut_ticks;  // as its open scopes, one of which may enclose the step
     for (std::uint32_t i = 0; i < events.size(); ++i)
       if ((events[i].flags & trace_event::unfinished) != 0 && (events[i].flags & stray_flags) == 0)
         borders.back().innermost = i;
@@ -224,6 +226,7 @@ inline void window_assembly::find_steps(const std::vector<thread_part>& threads)
       span.complete = k + 2 < borders.size() || window_.end_border.has_value();
       span.nests = span.nests && part != threads.end();
       spans_.push_back(span);
+      spans_of_[thread].push_back(spans_.size() - 1);
       span_thread_.push_back(thread);
     }
     first = last;
@@ -254,8 +257,8 @@ inline void window_assembly::add_thread(thread_part& part) {
   const std::uint32_t track_index = builder_.add_track(std::move(track));
   span_index_.clear();
   spans_of_thread_.clear();
-  for (std::size_t i = 0; i < spans_.size(); ++i)
-    if (span_thread_[i] == record.thread && spans_[i].nests) {
+  for (const std::size_t i : spans_of_[record.thread])
+    if (spans_[i].nests) {
       span_index_.push_back(i);
       spans_of_thread_.push_back(spans_[i]);
     }
@@ -416,7 +419,7 @@ inline void window_assembly::assemble(std::vector<thread_part>& threads) {
   find_steps(threads);
   for (thread_part& part : threads) {
     const thread_record& record = part.record;
-    const bool steps = std::find(span_thread_.begin(), span_thread_.end(), record.thread) != span_thread_.end();
+    const bool steps = spans_of_.find(record.thread) != spans_of_.end();
     if (steps || !record.events.empty() || !record.memory.empty() || !record.marks.empty()) add_thread(part);
   }
   add_steps_apart();
@@ -434,7 +437,7 @@ inline void window_assembly::add_loss_notes() {
     if (count != 0) builder_.add_note(code, std::to_string(count) + text);
   };
   note(lost.unfinished, "unfinished_scopes", " scope(s) were still open when the window was cut; they end at the cut");
-  note(lost.dropped - lost.reentrant, "dropped_scopes",
+  note(lost.dropped > lost.reentrant ? lost.dropped - lost.reentrant : 0, "dropped_scopes",
        " scope(s) were not recorded because the memory for events was full; raise event_budget_bytes");
   note(lost.reentrant, "reentrant_scopes", " scope(s) were not recorded: they began inside the recorder itself");
   note(lost.dropped_arguments, "dropped_arguments",

@@ -1,12 +1,15 @@
 #!/bin/sh
-# A scope that is off is one load, one test and one branch: disassembles OBJECT and follows `marked` from its entry to its
-# return, taking every branch as it goes when the word that was tested is zero.
+# A scope that is off is one load, one test and one branch: disassembles OBJECT and follows each FUNCTION from its entry to
+# its return, taking every branch as it goes when the word that was tested is zero.
 #
-#   off_path.sh OBJECT
+#   off_path.sh OBJECT FUNCTION...
 set -eu
 # Catches: a second flag that is looked at, a guard of a static, a call, or a clock read on the off path.
-objdump -d --no-show-raw-insn "$1" | awk '
-  /^[0-9a-f]+ <marked>:/ { inside = 1; next }
+object=$1
+shift
+for function in "$@"; do
+  objdump -d --no-show-raw-insn "$object" | awk -v wanted="<$function>:" '
+  $2 == wanted { inside = 1; next }
   /^[0-9a-f]+ </ { inside = 0 }
   inside && NF > 1 {
     address = $1
@@ -30,7 +33,7 @@ objdump -d --no-show-raw-insn "$1" | awk '
       if (line[at] ~ /\(%/) loads++
       if (op[at] ~ /^(call|rdtsc|lock|xchg|mfence)/) forbidden++
     }
-    printf "the off path:%s\n", text
+    printf "the off path of %s%s\n", wanted, text
     # As one instruction (cmpl $0, gate) or two (mov gate, reg; test reg, reg).
     if (op[at] !~ /^ret/ || loads != 1 || tests != 1 || branches != 1 || forbidden || count > 3) {
       printf "not one load, one test and one branch: %d instructions, %d loads, %d tests, %d branches\n",
@@ -38,3 +41,4 @@ objdump -d --no-show-raw-insn "$1" | awk '
       exit 1
     }
   }'
+done

@@ -6,15 +6,13 @@
 #include <cstdint>
 
 #include <stepprof/config.hpp>
-#include <stepprof/core/cut_text.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
 namespace detail {
 
 // A sequence lock over atomic words (H.-J. Boehm, "Can seqlocks get along with programming language memory models?",
-// MSPC 2012), without fences, which ThreadSanitizer does not know. Constant-initialised to the empty text. Longer texts
-// are cut to 63 bytes, at a character.
+// MSPC 2012), without fences, which ThreadSanitizer does not know. Constant-initialised to the empty text. Longer texts are cut to 63 bytes.
 struct shared_text {
   static constexpr std::size_t words = 16;
   std::atomic<std::uint32_t> version;  // odd while somebody writes
@@ -22,7 +20,7 @@ struct shared_text {
 
   // A set() that meets another one gives up: the other's text is as good as this one.
   void set(const char* text, std::size_t size) noexcept {
-    size = cut_text(text, size, words * 4 - 1);
+    if (size > words * 4 - 1) size = words * 4 - 1;
     std::uint32_t before = version.load(std::memory_order_relaxed);
     if ((before & 1u) != 0 || !version.compare_exchange_strong(before, before + 1, std::memory_order_acquire)) return;
     for (std::size_t i = 0; i < words; ++i) {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include <stepprof/core/cut_text.hpp>
 #include <stepprof/core/registry.hpp>
 #include <stepprof/core/scope_kind.hpp>
 #include <stepprof/record/text_ref.hpp>
@@ -140,12 +139,12 @@ STEPPROF_COLD inline void write_argument(std::uint32_t scope, text_ref key, cons
   const cold_table* const cold = cold_paths();
   if (cold == nullptr) return;
   const std::uint32_t head[2] = {scope, static_cast<std::uint32_t>(value.type)};
-  const std::uint64_t size = cut_text(value.text.data, value.text.size, max_text_bytes);
+  const std::uint64_t size = size_within(value.text, max_text_bytes);
   const bool is_text = value.type == argument_type::text;
   const record_part parts[3] = {{head, 8},
                                 {is_text ? static_cast<const void*>(&size) : &value.uint64, 8},
-                                {value.text.data, is_text ? static_cast<std::uint32_t>(size) : 0}};
-  cold->append(make_what(tag::argument, cold->intern(key.data, key.size)), false, parts, 3, 0);
+                                {value.text.data(), is_text ? static_cast<std::uint32_t>(size) : 0}};
+  cold->append(make_what(tag::argument, cold->intern(key.data(), key.size())), false, parts, 3, 0);
 }
 
 STEPPROF_COLD inline void write_sequence(std::int64_t number) noexcept {

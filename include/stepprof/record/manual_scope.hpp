@@ -42,7 +42,7 @@ class basic_manual_scope {
   bool open(text_ref name, scope_kind kind) noexcept {
     const detail::cold_table* const cold = detail::cold_paths();
     if (cold == nullptr) return false;
-    id_ = cold->intern(name.data, name.size);
+    id_ = cold->intern(name.data(), name.size());
     const std::uint32_t number = detail::the_registry.next_serial.fetch_add(1, std::memory_order_relaxed);
     serial_ = (static_cast<std::uint64_t>(1) << 32) | number;
     const detail::record_part part{&serial_, 8};

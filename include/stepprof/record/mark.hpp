@@ -11,7 +11,7 @@ namespace detail {
 STEPPROF_COLD inline void write_mark(tag t, text_ref name, const record_part* value) noexcept {
   const cold_table* const cold = cold_paths();
   if (cold != nullptr)
-    cold->append(make_what(t, cold->intern(name.data, name.size)), true, value, value != nullptr ? 1 : 0, 0);
+    cold->append(make_what(t, cold->intern(name.data(), name.size())), true, value, value != nullptr ? 1 : 0, 0);
 }
 
 }  // namespace detail

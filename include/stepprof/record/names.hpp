@@ -1,7 +1,6 @@
 // Names of threads and of the process, as the trace shows them.
 #pragma once
 
-#include <stepprof/core/cut_text.hpp>
 #include <stepprof/core/registry.hpp>
 #include <stepprof/record/text_ref.hpp>
 
@@ -11,8 +10,8 @@ STEPPROF_BEGIN_NAMESPACE
 /// Without it the system's name is shown.
 inline void set_thread_name(text_ref name) noexcept {
   detail::thread_block& mine = detail::this_thread;
-  const std::size_t size = detail::cut_text(name.data, name.size, sizeof mine.name - 1);
-  for (std::size_t i = 0; i < size; ++i) mine.name[i] = name.data[i];
+  const std::size_t size = detail::size_within(name, sizeof mine.name - 1);
+  for (std::size_t i = 0; i < size; ++i) mine.name[i] = name.data()[i];
   mine.name[size] = 0;
   const detail::cold_table* const cold = detail::cold_paths();
   if (cold != nullptr) cold->set_thread_name(mine.name, size);
@@ -21,7 +20,7 @@ inline void set_thread_name(text_ref name) noexcept {
 /// Names the process in every trace made from now on. Ends at a zero byte; cut to 63 bytes, at a character. Without
 /// it the program's file name is shown. Any thread.
 inline void set_process_name(text_ref name) noexcept {
-  detail::the_registry.process_name.set(name.data, name.size);
+  detail::the_registry.process_name.set(name.data(), detail::size_within(name, 63));
 }
 
 STEPPROF_END_NAMESPACE

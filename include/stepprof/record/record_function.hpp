@@ -71,7 +71,7 @@ class basic_record_function {
     (detail::pick_sequence(sequence_, attributes), ...);  // a link names the number also when nothing records
     if (STEPPROF_UNLIKELY(flags != 0)) {
       const detail::cold_table* const cold = detail::cold_paths();
-      if (cold != nullptr) open(flags, cold->intern(name.data, name.size), attributes...);
+      if (cold != nullptr) open(flags, cold->intern(name.data(), name.size()), attributes...);
     }
   }
   /// For STEPPROF_SCOPE: the name was registered at the call site.

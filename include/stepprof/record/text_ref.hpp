@@ -9,19 +9,42 @@ STEPPROF_BEGIN_NAMESPACE
 
 /// A text for the length of one call: made from a literal, a `const char*`, or anything with data() and size() such as
 /// std::string and std::string_view. What is recorded is a copy, so temporaries are safe. Bytes of any value are
-/// allowed.
-struct text_ref {
-  const char* data = "";
-  std::size_t size = 0;
-
+/// allowed. The length of a `const char*` is measured only when the text is recorded.
+class text_ref {
+ public:
   constexpr text_ref() = default;
-  constexpr text_ref(const char* text, std::size_t length) noexcept : data(text), size(length) {}
+  constexpr text_ref(const char* text, std::size_t length) noexcept : data_(text), length_(length) {}
   // NOLINTNEXTLINE: implicit on purpose
-  text_ref(const char* text) noexcept : data(text == nullptr ? "" : text), size(STEPPROF_STRLEN(data)) {}
+  constexpr text_ref(const char* text) noexcept : data_(text), length_(unmeasured) {}
   template <class Text,
             class = decltype(static_cast<const Text*>(nullptr)->data() + static_cast<const Text*>(nullptr)->size())>
   // NOLINTNEXTLINE: implicit on purpose
-  text_ref(const Text& text) noexcept : data(text.data()), size(static_cast<std::size_t>(text.size())) {}
+  text_ref(const Text& text) noexcept : data_(text.data()), length_(static_cast<std::size_t>(text.size())) {}
+
+  [[nodiscard]] const char* data() const noexcept { return data_ == nullptr ? "" : data_; }
+  [[nodiscard]] std::size_t size() const noexcept {
+    if (length_ != unmeasured) return length_;
+    return data_ == nullptr ? 0 : STEPPROF_STRLEN(data_);
+  }
+
+ private:
+  static constexpr std::size_t unmeasured = ~std::size_t{0};
+  const char* data_ = "";
+  std::size_t length_ = 0;
 };
+
+namespace detail {
+
+// How much of a text fits into `limit` bytes without cutting a character of UTF-8.
+inline std::size_t size_within(const text_ref& text, std::size_t limit) noexcept {
+  std::size_t size = text.size();
+  if (size <= limit) return size;
+  size = limit;
+  for (int back = 0; back < 3 && size > 0 && (static_cast<unsigned char>(text.data()[size]) & 0xc0u) == 0x80u; ++back)
+    --size;
+  return size;
+}
+
+}  // namespace detail
 
 STEPPROF_END_NAMESPACE

@@ -1,0 +1,456 @@
+// From what the threads did in one window to its trace: tracks, steps, scopes that stand apart, facts, memory, notes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <stepprof/core/cold_paths.hpp>
+#include <stepprof/trace/input_text.hpp>
+#include <stepprof/trace/memory_match.hpp>
+#include <stepprof/trace/step_layout.hpp>
+#include <stepprof/trace/time_base.hpp>
+#include <stepprof/trace/trace_builder.hpp>
+
+STEPPROF_BEGIN_NAMESPACE
+
+namespace detail {
+
+// What the control side knows of a window.
+struct window_facts {
+  std::uint32_t flags = 0;          // record_flags
+  std::uint64_t session_ticks = 0;  // when the profile started
+  std::uint64_t open_ticks = 0;
+  std::vector<step_border> borders;  // one for each step that began in it, first the one open at its begin
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> pauses;
+  std::optional<step_border> end_border;  // the step() that ended the last step; none: the step was cut
+  std::int64_t cycle = 0;
+  bool partial = false;
+  std::string trace_id;
+  std::string process_name;  // empty: what set_process_name() said
+};
+
+// What one thread did in a window, and the state of its log behind it.
+struct replayed_thread {
+  thread_record record;
+  log_replay* replay;
+};
+
+// Ends the scopes that were ended on another thread than they began on. Returns how many had no begin.
+template <class Thread>
+std::uint64_t settle_foreign_ends(std::vector<Thread>& threads) {
+  std::uint64_t unmatched = 0;
+  for (const Thread& ender : threads)
+    for (const thread_record::foreign_end& end : ender.record.foreign_ends) {
+      const bool found = std::any_of(threads.begin(), threads.end(), [&end](Thread& owner) {
+        const bool may_own = end.serial != 0 || owner.record.thread == end.thread;
+        return may_own && owner.replay->end_elsewhere(owner.record, end);
+      });
+      unmatched += found ? 0 : 1;
+    }
+  return unmatched;
+}
+
+// The texts of the log's name ids, each looked up once.
+class name_resolver {
+ public:
+  explicit name_resolver(trace_builder& builder) : builder_(builder) {}
+  std::uint32_t operator()(std::uint32_t id) {
+    const auto [found, fresh] = known_.emplace(id, npos);
+    if (fresh) found->second = builder_.intern(text_of(id));
+    return found->second;
+  }
+
+ private:
+  static std::string_view text_of(std::uint32_t id) {
+    if (id == overflow_name) return "(names overflow)";
+    const name_table& table =
+        (id & runtime_name_bit) == 0 ? the_names.sites : the_names.runtime[(id & runtime_table_bit) != 0 ? 1 : 0];
+    const name_table::node* const node = table.find(id & place_mask);
+    return node == nullptr ? std::string_view("(unknown name)") : std::string_view(node->text(), node->size);
+  }
+  trace_builder& builder_;
+  std::unordered_map<std::uint32_t, std::uint32_t> known_;
+};
+
+// One window on its way to a trace.
+class window_assembly {
+ public:
+  struct thread_part {
+    thread_record record;
+    log_replay* replay;
+    std::uint64_t os_thread;
+    std::string name;
+  };
+
+  window_assembly(const window_facts& window, std::uint64_t end_ticks, tick_converter convert, const time_base& time)
+      : window_(window), end_ticks_(end_ticks), convert_(convert), name_(builder_) {
+    trace_info& info = builder_.info();
+    info.begin_ns = convert_(window_.open_ticks);
+    info.base_time_ns = time.oldest().wall_ns;
+    info.cycle = window_.cycle;
+    info.trace_id = window_.trace_id;
+    info.partial = window_.partial;
+    info.has_shapes = (window_.flags & flag_shapes) != 0;
+    info.has_memory = (window_.flags & flag_memory) != 0;
+    info.has_stacks = (window_.flags & flag_stacks) != 0;
+    info.clock = time_base::clock_name();
+  }
+  trace_builder& builder() noexcept { return builder_; }
+
+  void add_process(const std::string& name);
+  void add_loss_notes();
+  void assemble(std::vector<thread_part>& threads);
+
+ private:
+  static constexpr std::uint32_t stray_flags = trace_event::out_of_order | trace_event::other_thread;
+
+  std::vector<step_border> place_borders(const std::vector<thread_part>& threads) const;
+  void find_steps(const std::vector<thread_part>& threads);
+  void add_thread(thread_part& part);
+  void add_apart(const thread_part& part, const std::vector<trace_event>& apart);
+  void add_steps_apart();
+  // From a thread's own event indices to the trace's.
+  struct index_map {
+    std::uint32_t offset = 0;
+    std::vector<std::uint32_t> place;  // empty: all moved by `offset`
+    std::uint32_t operator()(std::uint32_t old) const {
+      return old == npos ? npos : place.empty() ? offset + old : place[old];
+    }
+  };
+  void add_facts(std::vector<thread_record::scope_fact> facts, const index_map& event_of);
+  void add_fact(const thread_record::scope_fact& fact, std::uint32_t event, std::vector<trace_argument>& arguments);
+  void add_inputs(std::uint32_t event, const std::string& bytes);
+  std::uint32_t add_converted(trace_event e, std::uint32_t parent_offset);
+
+  const window_facts& window_;
+  std::uint64_t end_ticks_;
+  tick_converter convert_;
+  trace_builder builder_;
+  name_resolver name_;
+  std::vector<step_span> spans_;
+  std::vector<step_span> spans_of_thread_;  // those of the thread being added ...
+  std::vector<std::size_t> span_index_;     // ... and where they stand in spans_
+  std::vector<std::uint32_t> span_event_;   // event of each span
+  std::vector<std::uint32_t> span_thread_;
+  std::vector<reported_memory> memory_;
+  struct input_ids {
+    std::uint32_t dims, strides, types, concrete;
+    bool truncated;
+  };
+  std::unordered_map<std::string, input_ids> inputs_;
+  std::uint64_t truncated_inputs_ = 0;
+};
+
+inline std::string host_name() {
+  char text[256];
+  system_host_name(text, sizeof text);
+  return text;
+}
+inline std::string program_name() {
+  char text[256];
+  system_program_name(text, sizeof text);
+  return text[0] != 0 ? text : "program";
+}
+
+inline void window_assembly::add_process(const std::string& given) {
+  trace_process process;
+  process.os_pid = the_id_sources.process_id.load(std::memory_order_relaxed)();
+  process.pid = process.os_pid >= 1 && process.os_pid <= 0x7fffffff ? process.os_pid : 1;
+  char name[64];
+  the_registry.process_name.get(name);
+  process.name = !given.empty() ? given : name[0] != 0 ? std::string(name) : program_name();
+  process.host = host_name();
+  process.labels = "CPU";
+  builder_.add_process(std::move(process));
+}
+
+// Finds the place of each border in the log of its thread. Of several marks of one step the last one counts: it was
+// written after a cycle had been delivered.
+inline std::vector<step_border> window_assembly::place_borders(const std::vector<thread_part>& threads) const {
+  std::vector<step_border> borders = window_.borders;
+  step_border end;
+  end.thread = borders.back().thread;
+  end.number = borders.back().number + 1;
+  end.ticks = end_ticks_;
+  borders.push_back(window_.end_border ? *window_.end_border : end);
+  for (const thread_part& part : threads) {
+    const std::vector<trace_event>& events = part.record.events;
+    const auto settled = [&events](std::uint32_t scope) {
+      while (scope != npos && (events[scope].flags & stray_flags) != 0) scope = events[scope].parent;
+      return scope;
+    };
+    if (borders.front().thread == part.record.thread) borders.front().position = 0;
+    for (const thread_record::step_mark& mark : part.record.steps) {
+      const std::int64_t at = mark.number - borders.front().number;
+      if (at < 0 || at >= static_cast<std::int64_t>(borders.size())) continue;
+      step_border& border = borders[static_cast<std::size_t>(at)];
+      if (border.thread == part.record.thread)
+        border = {mark.number, border.thread, mark.ticks, mark.position, settled(mark.innermost)};
+    }
+    if (window_.end_border || part.record.thread != end.thread) continue;
+    borders.back().position = static_cast<std::uint32_t>(events.size());
+    for (std::uint32_t i = 0; i < events.size(); ++i)
+      if ((events[i].flags & trace_event::unfinished) != 0 && (events[i].flags & stray_flags) == 0)
+        borders.back().innermost = i;
+  }
+  return borders;
+}
+
+inline void window_assembly::find_steps(const std::vector<thread_part>& threads) {
+  if (window_.borders.empty()) return;
+  const std::vector<step_border> borders = place_borders(threads);
+  builder_.info().first_step = borders.front().number;
+  builder_.info().last_step = borders[borders.size() - 2].number;
+  static const std::vector<trace_event> none;
+  for (std::size_t first = 0; first + 1 < borders.size();) {
+    // The steps that one thread began in a row.
+    const std::uint32_t thread = borders[first].thread;
+    std::size_t last = first + 1;
+    while (last + 1 < borders.size() && borders[last].thread == thread) ++last;
+    const auto part =
+        std::find_if(threads.begin(), threads.end(), [&](const thread_part& p) { return p.record.thread == thread; });
+    const step_layout layout(part == threads.end() ? none : part->record.events,
+                             std::vector<step_border>(borders.begin() + static_cast<std::ptrdiff_t>(first),
+                                                      borders.begin() + static_cast<std::ptrdiff_t>(last) + 1));
+    for (std::size_t k = first; k < last; ++k) {
+      step_span span = layout.span(k - first);
+      span.complete = k + 2 < borders.size() || window_.end_border.has_value();
+      span.nests = span.nests && part != threads.end();
+      spans_.push_back(span);
+      span_thread_.push_back(thread);
+    }
+    first = last;
+  }
+  span_event_.assign(spans_.size(), npos);
+}
+
+inline std::uint32_t window_assembly::add_converted(trace_event e, std::uint32_t parent_offset) {
+  const bool is_step = (e.flags & trace_event::step) != 0;
+  e.begin_ns = convert_(static_cast<std::uint64_t>(e.begin_ns));
+  e.end_ns = convert_(static_cast<std::uint64_t>(e.end_ns));
+  if (!is_step) {
+    e.name = name_(e.name);
+    ++((e.flags & trace_event::unfinished) != 0 ? builder_.losses().unfinished : builder_.losses().kept);
+  }
+  if (e.parent != npos) e.parent += parent_offset;
+  return builder_.add_event(e);
+}
+
+inline void window_assembly::add_thread(thread_part& part) {
+  thread_record& record = part.record;
+  trace_track track;
+  track.kind = track_kind::thread;
+  track.id = record.thread;
+  track.os_id = part.os_thread;
+  track.sort_index = record.thread;
+  track.name = part.name;
+  const std::uint32_t track_index = builder_.add_track(std::move(track));
+  span_index_.clear();
+  spans_of_thread_.clear();
+  for (std::size_t i = 0; i < spans_.size(); ++i)
+    if (span_thread_[i] == record.thread && spans_[i].nests) {
+      span_index_.push_back(i);
+      spans_of_thread_.push_back(spans_[i]);
+    }
+  event_order order = order_events(std::move(record.events), spans_of_thread_);
+  const std::uint32_t first = builder_.event_count();
+  for (std::size_t i = 0; i < spans_of_thread_.size(); ++i) {
+    order.nested[order.step_place[i]].name =
+        builder_.intern("ProfilerStep#" + std::to_string(spans_of_thread_[i].number));
+    span_event_[span_index_[i]] = first + order.step_place[i];
+  }
+  for (const trace_event& e : order.nested) add_converted(e, first);
+  const std::uint32_t first_apart = builder_.event_count();
+  add_apart(part, order.apart);
+  index_map event_of;
+  event_of.offset = first;
+  event_of.place = std::move(order.place);
+  for (std::uint32_t& place : event_of.place)
+    place = (place & event_order::apart_bit) != 0 ? first_apart + (place & ~event_order::apart_bit) : first + place;
+  add_facts(std::move(record.facts), event_of);
+  for (const thread_record::memory_report& m : record.memory)
+    memory_.push_back({m.ticks, m.address, m.bytes, event_of(m.event), track_index, m.is_free});
+  for (const thread_record::mark& m : record.marks) {
+    trace_mark mark;
+    mark.time_ns = convert_(m.ticks);
+    mark.name = name_(m.id);
+    mark.track = track_index;
+    mark.event = event_of(m.event);
+    mark.kind = m.is_counter ? trace_mark::type::counter : trace_mark::type::instant;
+    mark.value = m.value;
+    builder_.add_mark(mark);
+  }
+  builder_.losses().unmatched_ends += record.unmatched_ends;
+  builder_.losses().clamps += record.clamps;
+  builder_.losses().overflow_names += record.overflow_names;
+}
+
+inline void window_assembly::add_apart(const thread_part& part, const std::vector<trace_event>& apart) {
+  if (apart.empty()) return;
+  trace_track track;
+  track.kind = track_kind::async;
+  track.id = part.record.thread;
+  track.os_id = part.os_thread;
+  track.sort_index = part.record.thread;
+  track.name = part.name;
+  builder_.add_track(std::move(track));
+  for (const trace_event& e : apart) add_converted(e, 0);
+  builder_.add_note("scopes_apart", std::to_string(apart.size()) +
+                                        " scope(s) did not end in the order in which they began, or ended on another "
+                                        "thread; they are on an async track, with self time 0");
+}
+
+inline void window_assembly::add_steps_apart() {
+  bool any = false;
+  for (std::size_t i = 0; i < spans_.size(); ++i) {
+    if (span_event_[i] == npos) {
+      if (!any) {
+        trace_track track;
+        track.kind = track_kind::async;
+        track.id = spans_.empty() ? 1 : span_thread_[i] == 0 ? 1 : span_thread_[i];
+        track.name = "steps";
+        builder_.add_track(std::move(track));
+        any = true;
+      }
+      trace_event e;
+      e.begin_ns = static_cast<std::int64_t>(spans_[i].begin_ticks);
+      e.end_ns = static_cast<std::int64_t>(spans_[i].end_ticks);
+      e.set_kind(scope_kind::user_annotation);
+      e.flags = trace_event::step | (spans_[i].complete ? 0u : std::uint32_t{trace_event::unfinished});
+      e.name = builder_.intern("ProfilerStep#" + std::to_string(spans_[i].number));
+      span_event_[i] = add_converted(e, 0);
+    }
+    builder_.add_step({spans_[i].number, convert_(spans_[i].begin_ticks), convert_(spans_[i].end_ticks), span_event_[i],
+                       spans_[i].complete});
+  }
+  if (any)
+    builder_.add_note("steps_apart",
+                      "some steps do not nest with the scopes of the thread that called step(); they are on the async "
+                      "track \"steps\" and in no self time");
+}
+
+inline void window_assembly::add_inputs(std::uint32_t event, const std::string& bytes) {
+  const auto [found, fresh] = inputs_.emplace(bytes, input_ids{});
+  if (fresh) {
+    const input_texts texts(bytes);
+    found->second = {builder_.intern(texts.dims), builder_.intern(texts.strides), builder_.intern(texts.types),
+                     builder_.intern(texts.concrete), texts.truncated};
+  }
+  event_detail& detail = builder_.detail(event);
+  detail.input_dims = found->second.dims;
+  detail.input_strides = found->second.strides;
+  detail.input_types = found->second.types;
+  detail.concrete_inputs = found->second.concrete;
+  if (found->second.truncated) ++truncated_inputs_;
+}
+
+inline void window_assembly::add_fact(const thread_record::scope_fact& fact, std::uint32_t event,
+                                      std::vector<trace_argument>& arguments) {
+  switch (fact.what) {
+    case tag::sequence:
+      builder_.detail(event).sequence_number = static_cast<std::int64_t>(fact.bits);
+      break;
+    case tag::link:
+      if (static_cast<std::int64_t>(fact.bits) >= 0) {
+        builder_.detail(event).sequence_number = static_cast<std::int64_t>(fact.bits);
+        // Not 0, which says that this is the forward scope itself.
+        builder_.detail(event).forward_thread = fact.thread == 0 ? npos : static_cast<std::uint32_t>(fact.thread);
+      }
+      break;
+    case tag::inputs:
+      add_inputs(event, fact.text);
+      break;
+    default: {
+      trace_argument a;
+      a.key = name_(fact.key);
+      switch (fact.type) {
+        case argument_type::int64:
+          a.int64 = static_cast<std::int64_t>(fact.bits);
+          break;
+        case argument_type::uint64:
+          a.kind = trace_argument::type::uint64;
+          a.uint64 = fact.bits;
+          break;
+        case argument_type::real:
+          a.kind = trace_argument::type::real;
+          std::memcpy(&a.real, &fact.bits, 8);
+          break;
+        case argument_type::boolean:
+          a.kind = trace_argument::type::boolean;
+          a.boolean = fact.bits != 0;
+          break;
+        case argument_type::text:
+          a.kind = trace_argument::type::text;
+          a.text = builder_.intern(fact.text);
+          break;
+      }
+      arguments.push_back(a);
+      break;
+    }
+  }
+}
+
+inline void window_assembly::add_facts(std::vector<thread_record::scope_fact> facts, const index_map& event_of) {
+  // Arguments of one scope may come in several pieces, with other scopes' between them.
+  std::stable_sort(facts.begin(), facts.end(), [](const auto& a, const auto& b) { return a.event < b.event; });
+  std::vector<trace_argument> arguments;
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    const std::uint32_t event = event_of(facts[i].event);
+    add_fact(facts[i], event, arguments);
+    if (i + 1 < facts.size() && facts[i + 1].event == facts[i].event) continue;
+    if (!arguments.empty()) builder_.set_arguments(event, arguments);
+    arguments.clear();
+  }
+}
+
+inline void window_assembly::assemble(std::vector<thread_part>& threads) {
+  builder_.losses().unmatched_ends += settle_foreign_ends(threads);
+  for (thread_part& part : threads) skip_strays(part.record.events);
+  find_steps(threads);
+  for (thread_part& part : threads) {
+    const thread_record& record = part.record;
+    const bool steps = std::find(span_thread_.begin(), span_thread_.end(), record.thread) != span_thread_.end();
+    if (steps || !record.events.empty() || !record.memory.empty() || !record.marks.empty()) add_thread(part);
+  }
+  add_steps_apart();
+  match_memory(builder_, memory_, convert_);
+  for (const auto& pause : window_.pauses) builder_.add_pause({convert_(pause.first), convert_(pause.second)});
+  builder_.info().end_ns = convert_(end_ticks_);
+  if (truncated_inputs_ != 0)
+    builder_.add_note("inputs_truncated", std::to_string(truncated_inputs_) +
+                                              " scope(s) had more inputs than fit into 2 KiB; the rest is left out");
+}
+
+inline void window_assembly::add_loss_notes() {
+  const loss_counts& lost = builder_.losses();
+  const auto note = [this](std::uint64_t count, const char* code, const char* text) {
+    if (count != 0) builder_.add_note(code, std::to_string(count) + text);
+  };
+  note(lost.unfinished, "unfinished_scopes", " scope(s) were still open when the window was cut; they end at the cut");
+  note(lost.dropped - lost.reentrant, "dropped_scopes",
+       " scope(s) were not recorded because the memory for events was full; raise event_budget_bytes");
+  note(lost.reentrant, "reentrant_scopes", " scope(s) were not recorded: they began inside the recorder itself");
+  note(lost.dropped_arguments, "dropped_arguments",
+       " argument(s) or mark(s) were not recorded because the memory for events was full; raise event_budget_bytes");
+  note(lost.dropped_memory, "dropped_memory",
+       " memory report(s) were not recorded because the memory for events was full; raise event_budget_bytes");
+  note(lost.overflow_names, "overflow_names",
+       " scope(s) got the name \"(names overflow)\": too many distinct names; use fewer or raise event_budget_bytes");
+  note(lost.clamps, "clamped_times", " time stamp(s) went backwards and were moved");
+  note(lost.unmatched_frees, "unmatched_frees",
+       " free(s) of memory that was allocated before the window; no bytes are booked for them");
+  note(lost.unmatched_ends, "unmatched_ends", " end(s) of scopes had no begin in this thread's log");
+  note(lost.lost_frees, "lost_frees",
+       " allocation(s) were reported at an address that was live: a free was not reported");
+}
+
+}  // namespace detail
+
+STEPPROF_END_NAMESPACE

@@ -184,13 +184,13 @@ TEST_CASE("pairing agrees with a naive reference", "[flow_pairs]") {
       trace_track track;
       track.id = thread;
       b.add_track(track);
-      std::int64_t at = random() % 3;
+      std::int64_t at = static_cast<std::int64_t>(random() % 3);
       for (int i = 0; i < 12; ++i) {
         trace_event e;
         e.name = name;
         e.begin_ns = at;
-        e.end_ns = at + random() % 3;
-        at = e.end_ns + random() % 2;
+        e.end_ns = at + static_cast<std::int64_t>(random() % 3);
+        at = e.end_ns + static_cast<std::int64_t>(random() % 2);
         if (random() % 2 != 0) e.set_kind(scope_kind::backward_op);
         const std::uint32_t index = b.add_event(e);
         b.detail(index).sequence_number = static_cast<std::int64_t>(random() % 4) - 1;

@@ -91,7 +91,12 @@ struct event_averages {
     return nullptr;
   }
   /// The first row of this name. Fails with errc::invalid_argument when there is none.
-  [[nodiscard]] const event_average& at(std::string_view name) const;
+  [[nodiscard]] const event_average& at(std::string_view name) const&;
+  /// Of a temporary, as in `prof.key_averages().at("name")`: a copy, which outlives it.
+  [[nodiscard]] event_average at(std::string_view name) const&& {
+    const event_averages& rows_of_temporary = *this;
+    return rows_of_temporary.at(name);
+  }
 
   /// Σ self over all rows: the whole that percentages refer to, and the last line of the table.
   [[nodiscard]] std::int64_t self_cpu_time_total_ns() const noexcept {
@@ -422,7 +427,7 @@ class averager {
 
 }  // namespace detail
 
-inline const event_average& event_averages::at(std::string_view name) const {
+inline const event_average& event_averages::at(std::string_view name) const& {
   if (const event_average* row = find(name)) return *row;
   detail::throw_if(
       detail::make_error(errc::invalid_argument, "event_averages::at: there is no row named '" + std::string(name) +

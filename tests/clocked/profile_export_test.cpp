@@ -147,8 +147,7 @@ TEST_CASE("a profile that cannot write says where and why, and can write elsewhe
   std::error_code ec;
   prof.export_chrome_trace(full, ec);
   CHECK(ec == std::errc::no_space_on_device);
-  CHECK(ec.message() == "cannot write '" + full + "': No space left on device");
-  CHECK_THROWS_WITH(prof.export_chrome_trace(full), ec.message());
+  CHECK_THROWS_WITH(prof.export_chrome_trace(full), "cannot write '" + full + "': No space left on device");
   prof.export_stacks(full, "self_cpu_time_total", ec);
   CHECK(ec == std::errc::no_space_on_device);
   struct stat facts {};

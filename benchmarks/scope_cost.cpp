@@ -1,5 +1,5 @@
-// What one scope costs: off, recording, eight inside each other, and in the first window of a process, each in ns beside
-// two bare clock reads interleaved in the same run; and, where valgrind is installed, in instructions.
+// What one scope costs: off, recording, eight inside each other, and in the first window of a process, each in ns
+// beside two bare clock reads interleaved in the same run; and, where valgrind is installed, in instructions.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -62,9 +62,13 @@ constexpr int block = 1000;  // iterations timed together: a preemption spoils o
 struct loop {
   const char* name;
   void (*run)(int);
+  int scopes;  // in one turn of the loop: what the bare loop costs is shared by them
 };
-constexpr loop loops[] = {{"bare", &bare_loop},           {"clock", &two_clock_reads}, {"one", &one_scope},
-                          {"nested", &nested_scopes}, {"run_time_name", &run_time_name}};
+constexpr loop loops[] = {{"bare", &bare_loop, 1},
+                          {"clock", &two_clock_reads, 1},
+                          {"one", &one_scope, 1},
+                          {"nested", &nested_scopes, 8},
+                          {"run_time_name", &run_time_name, 1}};
 
 double ns_of(void (*run)(int)) {
   const std::int64_t begin = stepprof::detail::steady_ns();
@@ -77,19 +81,19 @@ struct timing {
   double median;
 };
 
-// Runs the loops in turn, A B A B ...; ns per iteration with the bare loop's taken off.
-std::vector<timing> interleave(const std::vector<void (*)(int)>& runs, int rounds) {
-  std::vector<std::vector<double>> times(runs.size());
+// Runs the first `count` loops in turn, A B A B ...; ns per scope with the bare loop's taken off.
+std::vector<timing> interleave(std::size_t count, int rounds) {
+  std::vector<std::vector<double>> times(count);
   for (int round = 0; round < rounds; ++round)
-    for (std::size_t i = 0; i < runs.size(); ++i) times[i].push_back(ns_of(runs[i]));
+    for (std::size_t i = 0; i < count; ++i) times[i].push_back(ns_of(loops[i].run));
   std::vector<timing> result;
   for (std::vector<double>& t : times) {
     std::sort(t.begin(), t.end());
     result.push_back({t.front(), t[t.size() / 2]});
   }
   for (std::size_t i = result.size(); i-- > 0;) {
-    result[i].least -= result[0].least;
-    result[i].median -= result[0].median;
+    result[i].least -= result[0].least / loops[i].scopes;
+    result[i].median -= result[0].median / loops[i].scopes;
   }
   return result;
 }
@@ -98,12 +102,27 @@ void print(const char* what, const timing& t, const timing& clock) {
   fmt::print("{:<28} {:>9.2f} {:>9.2f} {:>9.2f}\n", what, t.least, t.median, t.least / clock.least);
 }
 
-// The first scopes of a process, one timing: nothing has been written yet but what start() prepares.
-double first_window(stepprof::profile& prof) {
+// The first scopes of a process, one timing: nothing has been written yet but what start() prepares. Its baseline is
+// timed directly before and after it.
+struct first_timing {
+  double scope;
+  double clock_before;
+  double clock_after;
+};
+first_timing first_window(stepprof::profile& prof) {
+  const double bare = ns_of(&bare_loop);
   prof.start();
-  const double ns = ns_of(&one_scope);
+  first_timing t{};
+  t.clock_before = ns_of(&two_clock_reads) - bare;
+  t.scope = ns_of(&one_scope) - bare;
+  t.clock_after = ns_of(&two_clock_reads) - bare;
   prof.stop();
-  return ns;
+  return t;
+}
+void print(const first_timing& t) {
+  const double clock = (t.clock_before + t.clock_after) / 2;
+  fmt::print("{:<28} {:>9.2f} {:>9} {:>9.2f}\n", "first window: one scope", t.scope, "", t.scope / clock);
+  fmt::print("{:<28} {:>9.2f} before, {:.2f} after it\n", "  two bare clock reads", t.clock_before, t.clock_after);
 }
 
 // --- instructions ----------------------------------------------------------------------------------------------------
@@ -124,8 +143,8 @@ int count_mode(const char* name, int n) {
 
 // Instructions that callgrind counts inside `function` for `n` iterations; below 0 when it cannot say.
 long long collected(const std::string& self, const loop& l, const std::string& function, int n) {
-  const std::string command = "valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect='*" + function +
-                              "*' '" + self + "' --count " + l.name + " " + std::to_string(n) + " 2>&1";
+  const std::string command = "valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect='*" +
+                              function + "*' '" + self + "' --count " + l.name + " " + std::to_string(n) + " 2>&1";
   FILE* const out = ::popen(command.c_str(), "r");
   if (out == nullptr) return -1;
   long long count = -1;
@@ -150,7 +169,8 @@ void print_instructions(const std::string& self) {
   fmt::print("\n{:<28} {:>9}\n", "instructions per scope", "callgrind");
   fmt::print("{:<28} {:>9.1f}\n", "two bare clock reads", clock);
   fmt::print("{:<28} {:>9.1f}\n", "one scope", per_iteration(loops[2], "one_scope") - bare);
-  fmt::print("{:<28} {:>9.1f}\n", "eight inside each other", per_iteration(loops[3], "nested_scopes") - bare / 8);
+  fmt::print("{:<28} {:>9.1f}\n", "eight inside each other",
+             per_iteration(loops[3], "nested_scopes") - bare / loops[3].scopes);
   fmt::print("{:<28} {:>9.1f}\n", "with a run-time name", per_iteration(loops[4], "run_time_name") - bare);
 }
 
@@ -160,12 +180,12 @@ int main(int argc, char** argv) {
   if (argc == 4 && std::string_view(argv[1]) == "--count") return count_mode(argv[2], std::atoi(argv[3]));
   const int rounds = argc > 1 ? (std::max)(10, std::atoi(argv[1])) : 1000;
 
-  const auto off = interleave({&bare_loop, &two_clock_reads, &one_scope, &nested_scopes}, rounds);
+  const auto off = interleave(4, rounds);
   stepprof::profile_options options;
   stepprof::profile prof(options, stepprof::deferred);
-  const double first = first_window(prof);
+  const first_timing first = first_window(prof);
   prof.start();
-  const auto on = interleave({&bare_loop, &two_clock_reads, &one_scope, &nested_scopes, &run_time_name}, rounds);
+  const auto on = interleave(5, rounds);
   prof.stop();
 
   fmt::print("{:<28} {:>9} {:>9} {:>9}\n", "ns per scope", "min", "median", "x clock");
@@ -175,7 +195,7 @@ int main(int argc, char** argv) {
   print("one scope", on[2], on[1]);
   print("eight inside each other", on[3], on[1]);
   print("with a run-time name", on[4], on[1]);
-  fmt::print("{:<28} {:>9.2f} {:>9} {:>9.2f}\n", "first window", first, "", first / on[1].least);
+  print(first);
   const stepprof::trace recorded = prof.result();
   const stepprof::loss_counts& losses = recorded.losses();
   fmt::print("scopes kept {}, dropped {}\n", losses.kept, losses.dropped);

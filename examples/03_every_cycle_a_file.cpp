@@ -1,4 +1,5 @@
-// A long-running loop that records two steps out of every ten and writes each of these cycles to a file of its own.
+// A long-running loop that records two steps out of every ten and writes each of these cycles to a file of its
+// own in the folder `cycles`.
 #include <filesystem>
 #include <iostream>
 
@@ -11,11 +12,9 @@ void serve_requests() {
 }
 
 int main() {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "stepprof_cycles";
-
   stepprof::profile_options options;
   options.schedule = stepprof::schedule{/*wait*/ 7, /*warmup*/ 1, /*active*/ 2};  // for ever
-  options.on_trace_ready = stepprof::trace_handler(folder.string());
+  options.on_trace_ready = stepprof::trace_handler("cycles");
 
   stepprof::profile prof(options);
   for (int i = 0; i < 35; ++i) {
@@ -24,7 +23,6 @@ int main() {
   }
   prof.stop();
 
-  for (const auto& file : std::filesystem::directory_iterator(folder))
+  for (const auto& file : std::filesystem::directory_iterator("cycles"))
     std::cout << file.path().filename().string() << ": " << file.file_size() << " bytes\n";
-  std::filesystem::remove_all(folder);
 }

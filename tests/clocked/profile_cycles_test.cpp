@@ -3,6 +3,7 @@
 #include <support/fake_clock.hpp>
 
 #include <support/recorded.hpp>
+#include <support/temp_folder.hpp>
 
 #include <stepprof/stepprof.hpp>
 
@@ -133,6 +134,12 @@ TEST_CASE("a profile without events has a table, a trace and nothing to report",
     CHECK(test::contains(text, "Self CPU time total: 0"));
   }
   CHECK(prof.events().rows.empty());
+  const test::temp_folder folder;
+  std::error_code ec;
+  prof.export_stacks(folder / "stacks.txt", "self_cpu_time_total", ec);
+  CHECK(ec == stepprof::errc::no_results);  // flame-graph tools refuse an empty file
+  CHECK_THROWS_AS(prof.export_stacks(folder / "stacks.txt"), stepprof::error);
+  CHECK(folder.names().empty());
   const test::checked_trace file = test::check_rules(prof.result());
   for (const test::checked_slice& slice : file.slices) CHECK(slice.cat == "Trace");  // the window itself
   CHECK(file.root().string("key") == "value");

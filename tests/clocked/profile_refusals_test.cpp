@@ -2,6 +2,7 @@
 #include <support/fake_clock.hpp>
 
 #include <support/recorded.hpp>
+#include <support/temp_folder.hpp>
 
 #include <memory>
 #include <stdexcept>
@@ -268,6 +269,14 @@ TEST_CASE("the callback may record, read and export but not control", "[profile]
     CHECK(names(running->result()) == names(t));
     running->add_metadata("from", "inside");
     std::error_code ec;
+    const test::temp_folder folder;
+    running->export_stacks(folder / "stacks.txt", "self_cpu_time_total", ec);
+    CHECK_FALSE(ec);
+    CHECK(test::contents_of(folder / "stacks.txt") ==
+          "ProfilerStep#" + std::to_string(t.info().first_step) + ";s 100\n");
+    running->export_chrome_trace(folder / "trace.json", ec);
+    CHECK_FALSE(ec);
+    CHECK(test::check_trace(test::contents_of(folder / "trace.json")).slice_count("s") == 1);
     CHECK(stepprof::profile::create({}, ec) == nullptr);
     refused.push_back(ec);
     running->step(ec);

@@ -50,7 +50,8 @@ const program_run& run(const char* options) {
   fs::remove_all(directory);
   fs::create_directories(directory);
   const std::string trace = (directory / "trace.json").string(), out = (directory / "out.txt").string();
-  const std::string command = std::string("'" STEPPROF_TRAINING "' ") + options + " --out '" + trace + "' > '" + out + "'";
+  const std::string command =
+      std::string("'" STEPPROF_TRAINING "' ") + options + " --out '" + trace + "' > '" + out + "'";
   REQUIRE(std::system(command.c_str()) == 0);
   CHECK(test::check_trace(read_file(trace)).summary() == "");
   return runs.emplace(options, program_run{read_file(out), written_trace(trace)}).first->second;
@@ -323,16 +324,20 @@ void check_tables(const program_run& program) {
   }
 }
 
-}  // namespace
+// The lines about the ten steps.
+std::vector<std::string> step_lines(const program_run& program) {
+  std::vector<std::string> lines = lines_of(program.out);
+  REQUIRE(lines.size() > 10);
+  return {lines.begin() + 1, lines.begin() + 11};
+}
 
-TEST_CASE("the example runs through the phases and learns", "[training]") {
+void check_phases(const program_run& program) {
   const std::vector<std::string> phases = {"NONE",   "NONE",   "WARMUP", "WARMUP",          "RECORD",
                                            "RECORD", "RECORD", "RECORD", "RECORD_AND_SAVE", "NONE"};
-  const auto lines = lines_of(run("").out);
-  REQUIRE(lines.size() > phases.size());
+  const std::vector<std::string> lines = step_lines(program);
   double previous = 1e9, first = 0;
   for (std::size_t step = 0; step < phases.size(); ++step) {
-    const std::vector<std::string> words = words_of(lines[step + 1]);
+    const std::vector<std::string> words = words_of(lines[step]);
     REQUIRE(words.size() == 3);
     CHECK(words[0] == std::to_string(step));
     CHECK(words[2] == phases[step]);
@@ -343,6 +348,15 @@ TEST_CASE("the example runs through the phases and learns", "[training]") {
   }
   CHECK(std::abs(first - 2.3026) < 0.5);  // ln 10: at first no class is preferred
   CHECK(previous < 0.5 * first);
+}
+
+}  // namespace
+
+TEST_CASE("the example runs through the phases and learns", "[training]") {
+  check_phases(run(""));
+  check_phases(run("--backward-thread"));
+  CHECK(step_lines(run("--backward-thread")) == step_lines(run("")));  // the same arithmetic
+  check_phases(run("--layers 3 --batch 32"));
 }
 
 // Catches: a mistake in the naive reader itself: torch's file must give every row of the table that torch printed.
@@ -370,8 +384,7 @@ TEST_CASE("every step is what torch recorded", "[training]") {
     const auto expected = torch.story(*torch.named(name)[0]), actual = ours.story(*ours.named(name)[0]);
     // 112 scopes; 30 memory reports, of which 4 are missing in step 4, where older gradients are dropped.
     REQUIRE(expected.size() == (step == 4 ? 138u : 142u));
-    for (std::size_t i = 0; i < expected.size() && i < actual.size(); ++i)
-      REQUIRE(actual[i] == expected[i]);
+    for (std::size_t i = 0; i < expected.size() && i < actual.size(); ++i) REQUIRE(actual[i] == expected[i]);
     CHECK(actual.size() == expected.size());
   }
 }
@@ -501,6 +514,10 @@ TEST_CASE("backward on another thread changes threads and nothing else", "[train
   CHECK(with_number(trace, 28) ==
         numbered{
             {"aten::linear", 0}, {"aten::t", 0}, {wrapper + "TBackward0", main_thread}, {"TBackward0", main_thread}});
+  CHECK(with_number(trace, 29) ==
+        numbered{{"aten::addmm", 0}, {wrapper + "AddmmBackward0", main_thread}, {"AddmmBackward0", main_thread}});
+  CHECK(with_number(trace, 30) ==
+        numbered{{"aten::relu", 0}, {wrapper + "ReluBackward0", main_thread}, {"ReluBackward0", main_thread}});
   std::set<std::int64_t> threads;
   for (const arrow& a : trace.arrows) {
     CHECK(a.from->tid == main_thread);
@@ -601,13 +618,30 @@ TEST_CASE("three layers and a batch of 32", "[training]") {
                                            {"aten::nll_loss_forward", 0},
                                            {wrapper + "NllLossBackward0", 1},
                                            {"NllLossBackward0", 1}});
-  CHECK(arrow_pairs(trace) ==
-        std::map<std::pair<std::string, std::string>, int>{{{"aten::t", "TBackward0"}, 15},
-                                                           {{"aten::addmm", "AddmmBackward0"}, 15},
-                                                           {{"aten::relu", "ReluBackward0"}, 10},
-                                                           {{"aten::_log_softmax", "LogSoftmaxBackward0"}, 5},
-                                                           {{"aten::nll_loss_forward", "NllLossBackward0"}, 5}});
+  const std::map<std::pair<std::string, std::string>, int> arrows = {
+      {{"aten::t", "TBackward0"}, 15},
+      {{"aten::addmm", "AddmmBackward0"}, 15},
+      {{"aten::relu", "ReluBackward0"}, 10},
+      {{"aten::_log_softmax", "LogSoftmaxBackward0"}, 5},
+      {{"aten::nll_loss_forward", "NllLossBackward0"}, 5}};
+  CHECK(arrow_pairs(trace) == arrows);
   check_arrows(trace);
+
+  // All of that on a thread for each step.
+  const written_trace& apart = run("--backward-thread --layers 3 --batch 32").trace;
+  CHECK(calls_of(apart) == calls);
+  for (const char* category : {"cpu_op", "user_annotation", "cpu_instant_event", "fwdbwd"})
+    CHECK(apart.categories.at(category) == trace.categories.at(category));
+  CHECK(arrow_pairs(apart) == arrows);
+  check_arrows(apart);
+  const std::int64_t main_thread = apart.named("train_step").at(0)->tid;
+  std::set<std::int64_t> threads;
+  for (const arrow& a : apart.arrows) {
+    CHECK(a.from->tid == main_thread);
+    CHECK(a.to->tid != main_thread);
+    threads.insert(a.to->tid);
+  }
+  CHECK(threads.size() == 5);
 }
 
 // Catches: an example that accepts a typing error and silently runs something else.

@@ -102,7 +102,7 @@ TEST_CASE("results can be read while another thread records", "[profile]") {
 
 // Catches: an open scope that is lost, or ends in the year 1970 or "at the end of everything"; ends that come later and
 // write into a trace that is being read.
-// FC-16: pytorch/pytorch PR124080, PR150131, catapult-project/catapult#1658, yse/easy_profiler#218
+// FC-16: pytorch/pytorch PR124080, pytorch/pytorch PR150131, catapult-project/catapult#1658, yse/easy_profiler#218
 TEST_CASE("scopes still open at stop are cut there and flagged", "[profile]") {
   stepprof::profile prof;
   std::string before;

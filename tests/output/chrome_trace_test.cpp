@@ -1,13 +1,15 @@
 #include <algorithm>
 #include <atomic>
-#include <clocale>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <locale>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <sys/stat.h>
@@ -15,9 +17,13 @@
 #include <nlohmann/json.hpp>
 
 #include <stepprof/output/chrome_trace.hpp>
+#include <stepprof/output/folded_stacks.hpp>
+#include <stepprof/output/table.hpp>
 
 #include <support/catch.hpp>
+#include <support/comma_locale.hpp>
 #include <support/event_builder.hpp>
+#include <support/skip.hpp>
 #include <support/temp_folder.hpp>
 #include <support/trace_checker.hpp>
 
@@ -485,7 +491,8 @@ TEST_CASE("no locale changes the file", "[chrome_trace]") {
   CHECK(test::check_trace(expected).summary().empty());
 
   const std::locale before = std::locale::global(std::locale(std::locale::classic(), new strange));
-  std::setlocale(LC_ALL, "de_DE.UTF-8");
+  std::optional<test::comma_locale> comma(std::in_place);
+  const bool has_comma = test::comma_locale::active();
   std::ostringstream imbued;
   imbued.imbue(std::locale(std::locale::classic(), new strange));
   imbued.setf(std::ios::hex | std::ios::showpos);
@@ -493,6 +500,7 @@ TEST_CASE("no locale changes the file", "[chrome_trace]") {
   export_chrome_trace(t, imbued);
   std::string under_strange;
   write_chrome_trace(t, under_strange);
+  comma.reset();
   std::atomic<bool> done{false};
   std::thread changer([&] {
     while (!done) {
@@ -509,10 +517,10 @@ TEST_CASE("no locale changes the file", "[chrome_trace]") {
   done = true;
   changer.join();
   std::locale::global(before);
-  std::setlocale(LC_ALL, "C");
   CHECK(imbued.str() == expected);
   CHECK(under_strange == expected);
   CHECK(same);
+  if (!has_comma) test::skip("needs a C locale with a comma");
 }
 
 // FC-48: google/perfetto#1822, google/trace-viewer#119, dsharlet/slinky PR427, koute/not-perf#22
@@ -601,6 +609,49 @@ TEST_CASE("every export gives the same bytes", "[chrome_trace]") {
   std::string named;
   write_chrome_trace(t, named, options);
   for (int i = 0; i < 4; ++i) CHECK(test::contents_of(folder / ("t" + std::to_string(i))) == named);
+}
+
+// FC-53: pytorch/pytorch#92855, sgl-project/sglang-omni PR2248
+// Catches: an exporter that spoils the recording for the next one, of its own or of another kind.
+TEST_CASE("exports of every kind in any order give the same bytes", "[chrome_trace]") {
+  const trace t = test::events("t1: f[0..100]{ g[20..60]{ f[20..30] } }; t2: h[0..50]");
+  using exporter = std::function<std::string()>;
+  const exporter as_trace = [&t] {
+    std::string text;
+    write_chrome_trace(t, text);
+    return text;
+  };
+  const exporter as_stacks = [&t] {
+    std::error_code ec;
+    return folded_stacks(t, "self_cpu_time_total", ec);
+  };
+  const exporter as_table = [&t] { return key_averages(t).table("self_cpu_time_total"); };
+  const std::string first = as_trace();
+  CHECK(test::check_trace(first).summary().empty());
+  CHECK(as_trace() == first);
+  const std::string stacks = as_stacks();
+  CHECK(stacks == "f 60\nf;g 30\nf;g;f 10\nh 50\n");
+  const std::string rows = as_table();
+  CHECK(rows.find("Self CPU time total: 0.150us") != std::string::npos);
+  CHECK(as_trace() == first);
+
+  // And at the same time.
+  for (const auto& [one, two] :
+       {std::pair(as_trace, as_stacks), std::pair(as_stacks, as_table), std::pair(as_table, as_trace)}) {
+    const std::string one_alone = one(), two_alone = two();
+    bool same = true;
+    std::thread other([&, run = two] {
+      for (int i = 0; i < 50; ++i) same = run() == two_alone && same;
+    });
+    bool mine_same = true;
+    for (int i = 0; i < 50; ++i) mine_same = one() == one_alone && mine_same;
+    other.join();
+    CHECK(same);
+    CHECK(mine_same);
+  }
+  CHECK(as_trace() == first);
+  CHECK(as_stacks() == stacks);
+  CHECK(as_table() == rows);
 }
 
 // FC-52: aras-p/ClangBuildAnalyzer#2, soctrace-inria/framesoc#139, torognes/vsearch#243

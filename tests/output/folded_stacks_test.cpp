@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <locale>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -8,7 +10,9 @@
 #include <stepprof/output/folded_stacks.hpp>
 
 #include <support/catch.hpp>
+#include <support/comma_locale.hpp>
 #include <support/event_builder.hpp>
+#include <support/skip.hpp>
 #include <support/temp_folder.hpp>
 
 using namespace stepprof;
@@ -60,6 +64,24 @@ TEST_CASE("any name makes one well formed line", "[folded_stacks]") {
     expected += line + " 1\n";
   }
   CHECK(folded(b.finish()) == expected);
+}
+
+// Catches: weights with the thousands signs of a locale. FC-45: sysstat/sysstat#128
+TEST_CASE("the locale changes no weight", "[folded_stacks]") {
+  struct grouping : std::numpunct<char> {
+    char do_decimal_point() const override { return ','; }
+    char do_thousands_sep() const override { return '.'; }
+    std::string do_grouping() const override { return "\3"; }
+  };
+  const trace t = test::events("t1: f[0..1234567890]{ g[0..1000000000] }");
+  const std::locale before = std::locale::global(std::locale(std::locale::classic(), new grouping));
+  std::optional<test::comma_locale> comma(std::in_place);
+  const bool has_comma = test::comma_locale::active();
+  const std::string text = folded(t);
+  comma.reset();
+  std::locale::global(before);
+  CHECK(text == "f 234567890\nf;g 1000000000\n");
+  if (!has_comma) test::skip("needs a C locale with a comma");
 }
 
 // Catches: recursion that ends the program when scopes are nested deeply.

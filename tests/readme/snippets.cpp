@@ -1,5 +1,4 @@
 // The pieces of code in README.md, compiled and run: check_readme.sh compares the two.
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -116,8 +115,7 @@ int main() {
   multiply({{2, 3}, {}}, {{3, 4}, {}});
   prof.stop();
   results(prof);
-  const std::string file = (std::filesystem::temp_directory_path() / "stepprof_readme_trace.json").string();
+  const std::string file = "readme_trace.json";
   prof.export_chrome_trace(file);
   read_back(file);
-  std::filesystem::remove(file);
 }

@@ -1,6 +1,7 @@
 // Catches: cycles that overwrite each other's files, or a failure that does not say where it wanted to write.
 #include <support/catch.hpp>
 #include <support/event_builder.hpp>
+#include <support/trace_checker.hpp>
 
 #include <unistd.h>
 
@@ -107,6 +108,7 @@ TEST_CASE("without a writer the files are Chrome traces", "[trace_handler]") {
   for (const auto& [name, content] : files) {
     const nlohmann::json json = nlohmann::json::parse(content);
     if (json.empty()) continue;
+    CHECK(test::check_trace(content).summary() == "");
     CHECK(json["traceName"] == (dir.path / name).string());
     cycles.push_back(json["stepprof"]["cycle"].get<std::int64_t>());
   }

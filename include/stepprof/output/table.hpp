@@ -35,7 +35,7 @@ struct table_options {
   std::size_t max_src_column_width = 75;     ///< In columns of the terminal; longer texts keep their end.
   std::size_t max_name_column_width = 55;    ///< Longer names end in "...".
   std::size_t max_shapes_column_width = 80;  ///< Longer shapes are cut.
-  std::optional<std::string> header;         ///< Printed above the table.
+  std::optional<std::string> header;         ///< One line above the table.
   bool top_level_events_only = false;        ///< Only rows whose first event has no enclosing scope.
   std::string time_unit;                     ///< `s`, `ms`, `us`; empty: each time in the unit that fits it.
 
@@ -258,7 +258,7 @@ class table_maker {
     add_rows();
     std::string out;
     const std::string rule = std::string(grid_.line_width(), '=') + '\n';
-    if (options_.header) out += rule + *options_.header + '\n';
+    if (options_.header) out += rule + display_text(*options_.header) + '\n';
     if (options_.top_level_events_only) out += rule + "This report only display top-level ops statistics\n";
     grid_.print(out);
     out += "Self CPU time total: " + format_time(base_ns_, unit_) + '\n';

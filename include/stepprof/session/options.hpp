@@ -28,6 +28,7 @@ enum class activity : std::uint8_t {
 /// How a profile records, and what it does with the result. A plain value.
 struct profile_options {
   /// Which steps are recorded. Empty: everything from start() to stop(), without step events.
+  /// A cycle without warm-up steps records its first step while caches are cold and is reported once (`no_warmup`).
   step_schedule schedule;
 
   /// What is recorded; at least one, each at most once.
@@ -39,7 +40,8 @@ struct profile_options {
   bool profile_memory = false;
   /// Keep native stacks of scopes. Not in this build: refused.
   bool with_stack = false;
-  /// Count floating-point operations where the shapes of an op allow it. Switches record_shapes on.
+  /// Count floating-point operations where the shapes of an op allow it. Not in this build: refused. What can count
+  /// them switches record_shapes on.
   bool with_flops = false;
 
   /// Called with each completed cycle, inside step() or stop(), and with a partial one that stop() or the schedule cut.
@@ -82,6 +84,7 @@ constexpr bool can_record(activity a) noexcept {
   return a == activity::cpu;
 }
 inline constexpr bool can_record_stacks = false;
+inline constexpr bool can_record_flops = false;
 
 // The faults found so far. Each is a sentence without a full stop.
 class option_faults {
@@ -139,6 +142,8 @@ inline void validate(const profile_options& options, std::error_code& ec) {
   detail::check_activities(options.activities, faults);
   if (options.with_stack && !detail::can_record_stacks)
     faults.add(errc::unsupported, "with_stack is true, which this build cannot record; set it to false");
+  if (options.with_flops && !detail::can_record_flops)
+    faults.add(errc::unsupported, "with_flops is true, which this build cannot record; set it to false");
   detail::check_bytes("event_budget_bytes", options.event_budget_bytes, detail::least_event_budget,
                       detail::largest_event_budget, "1048576 (1 MiB) to 17179869184 (16 GiB)", faults);
   detail::check_bytes("accumulate_limit_bytes", options.accumulate_limit_bytes, detail::least_event_budget, UINT64_MAX,

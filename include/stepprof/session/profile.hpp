@@ -39,6 +39,8 @@ inline constexpr deferred_t deferred{};
 /// inside step() or stop(); the methods that read a result read the last completed cycle (with `accumulate`: all of
 /// them), or the partial one that stop() delivered if no cycle was completed.
 ///
+/// A scope that began before the window is absent from it; one still open at the end is cut there, flagged and counted.
+///
 /// Control calls (start, step, stop, pause, resume) may come from any thread; they wait for each other. From inside
 /// on_trace_ready, and from a schedule's callable, they are refused. Results may be read from any thread at any time.
 class profile {

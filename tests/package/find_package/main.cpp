@@ -1,5 +1,3 @@
-#include <sstream>
-
 #include <stepprof/stepprof.hpp>
 #include <stepprof/tools/trace_reader.hpp>
 
@@ -8,8 +6,7 @@ int main() {
   { STEPPROF_SCOPE("consumer"); }
   prof.stop();
 
-  std::stringstream file;
-  prof.export_chrome_trace(file);
-  const stepprof::trace read_back = stepprof::read_trace(file);
+  prof.export_chrome_trace("trace.json");
+  const stepprof::trace read_back = stepprof::read_trace_file("trace.json");
   return stepprof::key_averages(read_back).table().find("consumer") != std::string::npos ? 0 : 1;
 }

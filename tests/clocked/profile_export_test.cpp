@@ -1,0 +1,169 @@
+// Catches: text that is damaged, or damages the file, on the way from the recording call to the trace; exports of a
+// profile that fail in silence.
+#include <support/fake_clock.hpp>
+
+#include <support/recorded.hpp>
+#include <support/temp_folder.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <stepprof/stepprof.hpp>
+
+using test::fake_clock;
+
+namespace {
+
+const std::string replaced = "\xef\xbf\xbd";  // U+FFFD
+
+stepprof::profile_options small() {
+  stepprof::profile_options options;
+  options.event_budget_bytes = std::size_t{1} << 20;
+  return options;
+}
+
+std::string repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+// The names of the events of one phase, in order.
+std::string names_of(const test::checked_trace& file, const std::string& phase) {
+  std::string names;
+  for (const test::json_node& event : file.events())
+    if (event.string("ph") == phase) names += event.string("name");
+  return names;
+}
+
+}  // namespace
+
+// FC-40: pytorch/kineto PR1459, pytorch/pytorch#98432, pytorch/pytorch#113001
+// FC-41: google/perfetto#598, pytorch/pytorch#130622, pytorch/pytorch#136180, nlohmann/json#1195
+// Catches: a call whose text is cut at a byte, mixed with that of another call, or written without escaping.
+TEST_CASE("any text given to any call comes back from the file", "[profile]") {
+  std::vector<std::pair<std::string, std::string>> texts;  // given, read back
+  for (int c = 0; c < 256; ++c) {
+    const std::string byte(1, static_cast<char>(c));
+    const std::string shown = c < 0x80 ? byte : replaced;
+    texts.emplace_back(byte, shown);
+    texts.emplace_back("a" + byte + "z", "a" + shown + "z");
+  }
+  for (const char* text : {"\"}],{\"ph\":\"X", "]}", "}}]}", "\\", "\\u0000", "\xf0\x9f\x98\x80", "\xe2\x80\xa8"})
+    texts.emplace_back(text, text);
+  stepprof::profile prof(small(), stepprof::deferred);
+  for (const auto& [text, shown] : texts) {
+    INFO("read back: " << shown);
+    prof.start();
+    stepprof::set_thread_name(text);
+    stepprof::set_process_name(text);
+    {
+      const stepprof::record_function scope(text, stepprof::arg(text, text));
+      fake_clock::advance(100);
+      stepprof::mark(text);
+      stepprof::counter(text, 1);
+      fake_clock::advance(100);
+    }
+    prof.stop();
+    const stepprof::trace t = prof.result().with_metadata(text, "1");
+    REQUIRE(t.events().size() == 1);
+    CHECK(t.name(t.events()[0]) == text);  // in the process nothing is replaced
+
+    prof.add_metadata("text", text);
+    const test::checked_trace file = test::check_rules(prof.result());
+    CHECK(file.root().string("text") == shown);
+    CHECK(test::check_trace(test::chrome_text(t)).root().integer(shown) == 1);
+    int scopes = 0;
+    for (const test::checked_slice& slice : file.slices) {
+      if (slice.cat != "user_annotation") continue;
+      ++scopes;
+      CHECK(slice.name == shown);
+      CHECK(slice.args().string(shown) == shown);
+    }
+    CHECK(scopes == 1);
+    CHECK(names_of(file, "C") == shown);
+    CHECK(test::contains(names_of(file, "i") + names_of(file, "I"), shown));
+    // These two end at a zero byte.
+    const std::string name = shown.substr(0, shown.find('\0'));
+    if (name.empty()) continue;
+    REQUIRE(file.process_names.size() == 1);
+    CHECK(file.process_names.begin()->second == name);
+    int threads = 0;
+    for (const auto& [id, thread] : file.thread_names) threads += thread == name;
+    CHECK(threads == 1);
+  }
+  stepprof::set_thread_name("test");
+  stepprof::set_process_name("");
+}
+
+// FC-41: google/perfetto#598
+// Catches: a long text cut inside a character, so that the file holds half of one.
+TEST_CASE("texts that are too long are cut at a character", "[profile]") {
+  const struct {
+    std::string character;
+    int in_thread_name, in_process_name, in_argument;  // how many fit into 46, 63 and 8192 bytes less one
+  } cases[] = {{"\xc3\xa9", 22, 31, 4095}, {"\xe2\x82\xac", 15, 20, 2730}, {"\xf0\x9f\x98\x80", 11, 15, 2047}};
+  stepprof::profile prof(small(), stepprof::deferred);
+  for (const auto& c : cases) {
+    const std::string text = "a" + repeated(c.character, 5000);
+    prof.start();
+    stepprof::set_thread_name(text);
+    stepprof::set_process_name(text);
+    { const stepprof::record_function scope("s", stepprof::arg("key", text)); }
+    prof.stop();
+    const test::checked_trace file = test::check_rules(prof.result());
+    CHECK(file.process_names.begin()->second == "a" + repeated(c.character, c.in_process_name));
+    int threads = 0;
+    for (const auto& [id, thread] : file.thread_names)
+      threads += thread == "a" + repeated(c.character, c.in_thread_name);
+    CHECK(threads == 1);
+    for (const test::checked_slice& slice : file.slices)
+      if (slice.name == "s") CHECK(slice.args().string("key") == "a" + repeated(c.character, c.in_argument));
+  }
+  stepprof::set_thread_name("test");
+  stepprof::set_process_name("");
+}
+
+// FC-52: aras-p/ClangBuildAnalyzer#2, soctrace-inria/framesoc#139, torognes/vsearch#243
+// A device node of the test's own, so that nothing can happen to the machine's.
+// Catches: a full disk reported as success, a device replaced by a file, or a failure that spoils the next export.
+TEST_CASE("a profile that cannot write says where and why, and can write elsewhere", "[profile]") {
+  const test::temp_folder folder;
+  std::string full = folder / "full";
+  if (::mknod(full.c_str(), S_IFCHR | 0666, ::makedev(1, 7)) != 0 || ::close(::open(full.c_str(), O_WRONLY)) != 0)
+    full = "/dev/full";  // without the right to make nodes
+  stepprof::profile prof(small());
+  for (int i = 0; i < 1000; ++i) {
+    const stepprof::record_function scope("s");
+    fake_clock::advance(100);
+  }
+  prof.stop();
+  std::error_code ec;
+  prof.export_chrome_trace(full, ec);
+  CHECK(ec == std::errc::no_space_on_device);
+  CHECK_THROWS_WITH(prof.export_chrome_trace(full), "cannot write '" + full + "': No space left on device");
+  prof.export_stacks(full, "self_cpu_time_total", ec);
+  CHECK(ec == std::errc::no_space_on_device);
+  struct stat facts {};
+  REQUIRE(::stat(full.c_str(), &facts) == 0);
+  CHECK(S_ISCHR(facts.st_mode));
+
+  const std::string good = folder / "t.json";
+  prof.export_chrome_trace(good, ec);
+  CHECK_FALSE(ec);
+  std::ostringstream stream;
+  prof.export_chrome_trace(stream);
+  const auto without_name = [](std::string text) {
+    const std::size_t begin = text.find("\"traceName\"");
+    REQUIRE(begin != std::string::npos);
+    return text.erase(begin, text.find('\n', begin) - begin);
+  };
+  CHECK(without_name(test::contents_of(good)) == without_name(stream.str()));
+  CHECK(test::check_trace(test::contents_of(good)).summary() == "");
+}

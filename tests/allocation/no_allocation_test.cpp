@@ -95,7 +95,7 @@ TEST_CASE("recording never touches the heap, from a thread's first scope on", "[
     prof.stop();
     CHECK(first == 0);
     CHECK(later == 0);
-    const stepprof::loss_counts& lost = prof.result().losses();
+    const stepprof::loss_counts lost = prof.result().losses();
     CHECK(lost.kept + lost.dropped == 200004);
     CHECK((lost.dropped != 0) == (budget == std::size_t{1} << 20));
     CHECK(prof.result().info().profiler_bytes > 15 * stepprof::detail::block_bytes);  // many chunks

@@ -108,6 +108,7 @@ class collector {
     totals_ = {};
     dead_losses_ = {};
     reported_losses_ = {};
+    new (&the_cold.counters) log_counters;  // the parent's losses
   }
 
  private:
@@ -267,6 +268,7 @@ inline trace collector::collect(const cut& until, const window_facts& window, st
   std::vector<window_assembly::thread_part> parts;
   std::vector<std::unique_ptr<reader>> copies;
   std::uint64_t end_ticks = until.ticks;
+  const std::uint64_t blocks = the_pool.taken_blocks();  // before reading gives them back
   for (const cut::place& place : until.places) {
     reader& original = reader_of(place.log);
     if (keep) copies.push_back(std::make_unique<reader>(original));
@@ -292,7 +294,7 @@ inline trace collector::collect(const cut& until, const window_facts& window, st
   counts.dropped_memory = lost.memory;
   counts.late = window_late_;
   counts.cold_chunks = the_pool.cold_blocks() - reported_cold_;
-  assembly.builder().info().profiler_bytes = static_cast<std::uint64_t>(the_pool.taken_blocks()) * block_bytes;
+  assembly.builder().info().profiler_bytes = blocks * block_bytes;
   assembly.add_loss_notes();
   if (!keep) {
     totals_.kept += counts.kept;

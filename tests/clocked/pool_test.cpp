@@ -1,0 +1,155 @@
+// Catches: memory of the recorder that is not counted, not warm, or grows from session to session.
+#include <support/fake_clock.hpp>
+
+#include <support/recorded.hpp>
+
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <stepprof/stepprof.hpp>
+
+namespace {
+
+stepprof::profile_options with_budget(std::size_t bytes) {
+  stepprof::profile_options options;
+  options.event_budget_bytes = bytes;
+  return options;
+}
+
+// Fills about `blocks` blocks of the pool: seven arguments of 8 KiB go into one of 64 KiB.
+void fill(std::uint32_t blocks) {
+  const std::string text(8192, 'x');
+  for (std::uint32_t i = 0; i < blocks * 7; ++i) stepprof::record_function scope("s", stepprof::arg("text", text));
+}
+
+// A forked child has lost nothing yet.
+bool child_is_clean() {
+  stepprof::profile prof;
+  { stepprof::record_function scope("child"); }
+  prof.stop();
+  const stepprof::loss_counts lost = prof.result().losses();
+  return lost.kept == 1 && lost.dropped + lost.dropped_arguments + lost.dropped_memory == 0 &&
+         stepprof::process_totals().dropped == 0;
+}
+
+}  // namespace
+
+// Catches: what a thread could not record, left out of the counts because the thread has no log, or counted again in a
+// forked child.
+TEST_CASE("what threads lose that find the pool used up is counted", "[pool]") {
+  const test::heard heard;
+  stepprof::profile_options options = with_budget(std::size_t{1} << 20);
+  options.profile_memory = true;
+  stepprof::profile prof(options);
+  std::uint64_t begins = 0;
+  std::uint64_t recorded = 0;
+  const auto count = [&](bool accepted) {
+    ++begins;
+    recorded += accepted ? 1 : 0;
+    return accepted;
+  };
+  for (bool room = true; room;) room = count(stepprof::record_function("fill").recorded());
+  constexpr std::uint64_t threads = 50;
+  int without = 0;
+  for (std::uint64_t i = 0; i < threads; ++i)
+    std::thread([&] {
+      int block = 0;
+      stepprof::manual_scope manual;
+      manual.begin("manual");
+      count(manual.recorded());
+      stepprof::mark("mark");
+      stepprof::report_alloc(&block, 4);
+      without += count(stepprof::record_function("scope").recorded()) ? 0 : 1;
+    }).join();
+  prof.stop();
+  const stepprof::trace t = prof.result();
+  CHECK(without > 20);  // a block that was cut into pieces before gives room to some
+  CHECK(t.losses().kept == recorded);
+  CHECK(t.losses().kept + t.losses().dropped == begins);
+  CHECK(t.losses().reentrant == 0);
+  CHECK(t.marks().size() + t.losses().dropped_arguments == threads);
+  CHECK(t.memory().size() + t.losses().dropped_memory == threads);
+
+  if (STEPPROF_POSIX == 0) return;  // without the system's services a fork is not seen
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(child_is_clean() ? 0 : 1);
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+
+// Catches: a trace that tells how much memory is in use once its own is given back.
+TEST_CASE("a trace says how much memory its recording used", "[pool]") {
+  stepprof::profile prof;
+  fill(100);
+  const std::uint64_t block = 65536;
+  const std::uint64_t running = prof.snapshot().info().profiler_bytes;
+  prof.stop();
+  const std::uint64_t stopped = prof.result().info().profiler_bytes;
+  CHECK(running == stopped);
+  CHECK(stopped >= 100 * block);
+  CHECK(stopped < 120 * block);  // beside names, and threads of earlier tests
+  prof.start();
+  prof.stop();
+  CHECK(prof.result().info().profiler_bytes < 20 * block);
+}
+
+// Catches: pre-writing that stays behind what is needed, or a count of cold chunks that counts warm ones.
+TEST_CASE("a cycle that needs more than was written before says so, and the next one finds it written", "[pool]") {
+  const test::heard heard;
+  std::vector<std::uint64_t> cold;
+  stepprof::profile_options options = with_budget(std::size_t{256} << 20);
+  options.schedule = stepprof::schedule{0, 0, 1, 3};
+  options.on_trace_ready = [&](const stepprof::trace& t) {
+    cold.push_back(t.losses().cold_chunks);
+    CHECK(t.losses().dropped + t.losses().dropped_arguments == 0);
+  };
+  stepprof::profile prof(options);
+  const std::uint32_t written = stepprof::detail::the_pool.written_blocks();
+  CHECK(written >= 512);                    // 32 MiB before anything is recorded
+  const std::uint32_t load = written + 64;  // what earlier tests wrote is warm, too
+  for (int cycle = 0; cycle < 3; ++cycle) {
+    fill(load);
+    prof.step();
+  }
+  prof.stop();
+  REQUIRE(cold.size() == 3);
+  CHECK(cold[0] >= 60);
+  CHECK(cold[0] <= 70);
+  CHECK(cold[1] == 0);
+  CHECK(cold[2] == 0);
+}
+
+// Catches: names given at run time that are kept for ever, so that a long run grows with every session.
+TEST_CASE("the memory of a thousand sessions of different names is flat", "[pool]") {
+  const auto taken = [] { return stepprof::detail::the_pool.taken_blocks(); };
+  stepprof::profile prof(with_budget(std::size_t{64} << 20), stepprof::deferred);
+  std::vector<std::uint32_t> blocks;
+  for (int session = 0; session < 1000; ++session) {
+    prof.start();
+    for (int i = 0; i < 50; ++i)
+      stepprof::record_function scope("session " + std::to_string(session) + " name " + std::to_string(i) +
+                                      std::string(1000, 'x'));
+    prof.stop();
+    REQUIRE(prof.result().losses().overflow_names == 0);
+    blocks.push_back(taken());
+  }
+  for (std::size_t i = 4; i < blocks.size(); ++i) REQUIRE(blocks[i] == blocks[3]);
+  // 50 names of 1 KiB are one block; two sessions' names are kept, beside the chunk in use and earlier tests' logs.
+  CHECK(blocks[3] < 20);
+}
+
+// Catches: a table of another layout that a second version of the library would call through.
+TEST_CASE("the table of cold paths carries its number", "[pool]") {
+  stepprof::profile prof;
+  const stepprof::detail::cold_table* const table = stepprof::detail::cold_paths();
+  REQUIRE(table != nullptr);
+  CHECK(table->abi == stepprof::detail::cold_table_abi);
+  CHECK(table->abi == 1);
+  CHECK(reinterpret_cast<const std::uint32_t*>(table) == &table->abi);  // first, whatever else changes
+}

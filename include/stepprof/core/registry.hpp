@@ -76,10 +76,9 @@ STEPPROF_ALWAYS_INLINE std::uint32_t begin_scope(std::uint32_t what) noexcept {
   store_word(at, now.low, what);
   w->limit -= 8;
   publish(w, at + 8);
-  const std::uint32_t thread = w->thread;
   signal_fence();
   this_thread.active = w;
-  return thread;
+  return w->thread;
 }
 
 // Writes the end word of a scope whose begin is in the log of `thread`. Threads are told by their number, which is

@@ -35,7 +35,8 @@ class event_builder {
     return true;
   }
   void expect(char c) {
-    if (!take(c)) throw std::runtime_error("event_builder: expected '" + std::string(1, c) + "' at " + text_.substr(at_));
+    if (!take(c))
+      throw std::runtime_error("event_builder: expected '" + std::string(1, c) + "' at " + text_.substr(at_));
   }
   std::int64_t number() {
     skip_space();

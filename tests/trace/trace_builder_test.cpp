@@ -72,15 +72,17 @@ TEST_CASE("the builder refuses indices of events that do not exist, wherever the
     return ec.message();
   };
   CHECK(fault([](trace_builder& b) { b.add_link({0, 1}); }) == "trace: a link names an event that does not exist");
-  CHECK(fault([](trace_builder& b) { b.add_unmatched_free({1, 1}); }) ==
-        "trace: an unmatched free names an event that does not exist");
+  CHECK(fault([](trace_builder& b) {
+          b.add_unmatched_free({1, 1});
+        }) == "trace: an unmatched free names an event that does not exist");
   CHECK(fault([](trace_builder& b) {
           trace_mark m;
           m.event = 7;
           b.add_mark(m);
         }) == "trace: a mark names an event or a track that does not exist");
-  CHECK(fault([](trace_builder& b) { b.add_step({0, 0, 1, 1, true}); }) ==
-        "trace: a step names an event that does not exist");
+  CHECK(fault([](trace_builder& b) {
+          b.add_step({0, 0, 1, 1, true});
+        }) == "trace: a step names an event that does not exist");
   CHECK(fault([](trace_builder& b) {
           memory_event m;
           m.track = 1;

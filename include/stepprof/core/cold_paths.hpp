@@ -23,7 +23,6 @@ struct STEPPROF_SHARED cold_state {
   std::atomic<std::uint32_t> next_chunk{1};    // sequence numbers of chunks
   std::atomic<bool> slow_clock{false};         // product_clock is not usable: every stamp comes from monotonic_clock
   std::atomic<std::uint32_t> first_thread{1};  // smaller logical ids are of threads of the process that forked
-  std::atomic<std::uint32_t> foreign_ends{0};
   log_counters counters;  // of threads that have no log: the pool was full when they came, or they are ending
 };
 inline STEPPROF_SHARED STEPPROF_CONSTINIT cold_state the_cold{};
@@ -368,7 +367,6 @@ inline void cold_end(stamp now, std::uint32_t id, std::uint32_t thread, writer* 
     the_cold.counters.lost_ends.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  the_cold.foreign_ends.fetch_add(1, std::memory_order_relaxed);
   const std::uint64_t owner = thread;
   const record_part part{&owner, 8};
   append_record(make_what(tag::foreign_end, id), true, &part, 1, 0);

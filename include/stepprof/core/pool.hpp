@@ -45,10 +45,6 @@ class block_stack {
       // Release: pairs with the acquire in pop.
     } while (!head_.compare_exchange_weak(head, mine, std::memory_order_release, std::memory_order_relaxed));
   }
-  // Only while no other thread uses the pool (a forked child).
-  [[nodiscard]] bool empty() const noexcept {
-    return static_cast<std::uint32_t>(head_.load(std::memory_order_relaxed)) == 0;
-  }
 
  private:
   std::atomic<std::uint64_t> head_{0};

@@ -146,7 +146,6 @@ class log_replay {
     list->erase(list->begin() + static_cast<std::ptrdiff_t>(at));
     return true;
   }
-  [[nodiscard]] bool has_open() const noexcept { return !open_.empty() || !strays_.empty(); }
 
  private:
   struct open_scope {

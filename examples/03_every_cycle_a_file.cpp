@@ -7,8 +7,8 @@
 
 void serve_requests() {
   STEPPROF_SCOPE("serve requests");
-  volatile int work = 0;
-  for (int i = 0; i < 100000; ++i) work = work + i;
+  volatile unsigned work = 0;
+  for (unsigned i = 0; i < 100000; ++i) work = work + i;
 }
 
 int main() {

@@ -16,6 +16,8 @@
 
 #include "counted_malloc.hpp"
 
+namespace no_allocation_test {
+
 // What the hot path shares between threads needs no lock that a library would supply.
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "stacks of blocks");
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "the gate, names, ids, counters");
@@ -124,3 +126,5 @@ TEST_CASE("a warm recording thread meets no page faults", "[allocation]") {
   CHECK(prof.result().losses().kept == 1001000);
   CHECK(faults < 100);
 }
+
+}  // namespace no_allocation_test

@@ -8,6 +8,8 @@
 
 #include <stepprof/analysis/event_tree.hpp>
 
+namespace event_tree_test {
+
 using namespace stepprof;
 
 namespace {
@@ -168,3 +170,5 @@ TEST_CASE("a chain of 100000 nested scopes is no problem", "[event_tree]") {
   CHECK(tree.top_level(depth - 1) == 0);
   CHECK(tree.enclosing(depth - 1).size() == depth - 1);
 }
+
+}  // namespace event_tree_test

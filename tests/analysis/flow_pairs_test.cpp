@@ -7,6 +7,8 @@
 #include <support/catch.hpp>
 #include <support/event_builder.hpp>
 
+namespace flow_pairs_test {
+
 using namespace stepprof;
 
 namespace {
@@ -234,3 +236,5 @@ TEST_CASE("pairing agrees with a naive reference", "[flow_pairs]") {
     REQUIRE(found(t) == expected);
   }
 }
+
+}  // namespace flow_pairs_test

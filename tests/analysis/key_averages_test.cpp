@@ -7,6 +7,8 @@
 
 #include <stepprof/analysis/key_averages.hpp>
 
+namespace key_averages_test {
+
 using namespace stepprof;
 
 namespace {
@@ -388,3 +390,5 @@ TEST_CASE("nothing recorded is no rows", "[key_averages]") {
   CHECK(event_rows(trace()).rows.empty());
   CHECK(key_averages(trace()).self_cpu_time_total_ns() == 0);
 }
+
+}  // namespace key_averages_test

@@ -9,6 +9,8 @@
 
 #include <stepprof/analysis/scope_path.hpp>
 
+namespace scope_path_test {
+
 using namespace stepprof;
 
 namespace {
@@ -66,3 +68,5 @@ TEST_CASE("paths of a chain of 100000 are numbered in little time", "[scope_path
   const std::vector<std::uint32_t> short_ones = detail::enclosing_path_numbers(tree_of(parents), names, 99990);
   CHECK(short_ones[99998] == short_ones[99999]);
 }
+
+}  // namespace scope_path_test

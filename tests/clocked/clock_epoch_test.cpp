@@ -9,6 +9,8 @@
 
 #include <stepprof/stepprof.hpp>
 
+namespace clock_epoch_test {
+
 using test::fake_clock;
 
 // Catches: differences that are rounded to microseconds because a viewer reads `ts` as a double.
@@ -46,3 +48,5 @@ TEST_CASE("nanoseconds survive a clock that counts from 1970", "[profile]") {
   // Where ts 0 lies in Unix time. The clock of this test is not the system's: only the sum is known.
   CHECK(file.at("baseTimeNanoseconds").get<std::int64_t>() == t.info().base_time_ns + t.info().begin_ns);
 }
+
+}  // namespace clock_epoch_test

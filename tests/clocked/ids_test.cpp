@@ -8,6 +8,8 @@
 
 #include <stepprof/stepprof.hpp>
 
+namespace ids_test {
+
 namespace {
 
 // Ids as systems have them whose threads are pointers and whose processes are numbered through for ever.
@@ -58,3 +60,5 @@ TEST_CASE("ids of the system may be of any size; those shown are small", "[ids]"
   CHECK(checked.slice_count("s") == 2);
   CHECK(checked.thread_names.size() >= 2);
 }
+
+}  // namespace ids_test

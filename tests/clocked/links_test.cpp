@@ -10,6 +10,8 @@
 
 #include <stepprof/stepprof.hpp>
 
+namespace links_test {
+
 using test::fake_clock;
 
 namespace {
@@ -178,3 +180,5 @@ TEST_CASE("a forward scope of no duration keeps its number, with an arrow only w
   CHECK(numbers(checked) == "forward 3 backward 3 ");
   for (const test::checked_arrow& arrow : checked.arrows) CHECK(checked.arrow_text(arrow) == "forward -> backward");
 }
+
+}  // namespace links_test

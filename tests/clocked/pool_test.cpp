@@ -13,6 +13,8 @@
 
 #include <stepprof/stepprof.hpp>
 
+namespace pool_test {
+
 namespace {
 
 stepprof::profile_options with_budget(std::size_t bytes) {
@@ -153,3 +155,5 @@ TEST_CASE("the table of cold paths carries its number", "[pool]") {
   CHECK(table->abi == 2);
   CHECK(reinterpret_cast<const std::uint32_t*>(table) == &table->abi);  // first, whatever else changes
 }
+
+}  // namespace pool_test

@@ -7,6 +7,8 @@
 
 #include <stepprof/stepprof.hpp>
 
+namespace profile_cycles_test {
+
 using test::fake_clock;
 
 namespace {
@@ -411,3 +413,5 @@ TEST_CASE("a trace outlives its profile and the sessions after it", "[profile]")
   CHECK(test::chrome_text(kept) == before);
   CHECK(kept.name(kept.events()[0]) == "a name made at run time, too long for any small string");
 }
+
+}  // namespace profile_cycles_test

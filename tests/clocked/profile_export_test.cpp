@@ -16,6 +16,8 @@
 
 #include <stepprof/stepprof.hpp>
 
+namespace profile_export_test {
+
 using test::fake_clock;
 
 namespace {
@@ -167,3 +169,5 @@ TEST_CASE("a profile that cannot write says where and why, and can write elsewhe
   CHECK(without_name(test::contents_of(good)) == without_name(stream.str()));
   CHECK(test::check_trace(test::contents_of(good)).summary() == "");
 }
+
+}  // namespace profile_export_test

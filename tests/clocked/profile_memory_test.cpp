@@ -7,6 +7,8 @@
 
 #include <stepprof/stepprof.hpp>
 
+namespace profile_memory_test {
+
 using test::fake_clock;
 
 namespace {
@@ -195,3 +197,5 @@ TEST_CASE("memory of a scope that ends out of order stays with it", "[memory]") 
   CHECK(booked(t) == "a+1 b+2 outside+4");
   test::check_rules(t);
 }
+
+}  // namespace profile_memory_test

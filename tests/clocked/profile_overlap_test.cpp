@@ -14,6 +14,8 @@
 
 #include <stepprof/stepprof.hpp>
 
+namespace profile_overlap_test {
+
 using test::fake_clock;
 
 namespace {
@@ -425,3 +427,5 @@ TEST_CASE("a step whose border lies inside a longer scope stands apart", "[overl
   CHECK(heard.codes() == "steps_apart");
   test::check_rules(t);
 }
+
+}  // namespace profile_overlap_test

@@ -10,6 +10,8 @@
 
 #include <stepprof/stepprof.hpp>
 
+namespace profile_refusals_test {
+
 using test::fake_clock;
 
 namespace {
@@ -410,3 +412,5 @@ TEST_CASE("diagnostics come once from each profile", "[profile]") {
     CHECK(heard.codes() == "no_warmup steps_apart");
   }
 }
+
+}  // namespace profile_refusals_test

@@ -4,6 +4,8 @@
 
 #include <stepprof/stepprof.hpp>
 
+namespace profile_steps_test {
+
 using test::fake_clock;
 
 // Catches: steps that are shifted by one, are named by the wrong number or do not enclose their own scopes.
@@ -88,3 +90,5 @@ TEST_CASE("the last completed cycle stays readable until the next one is complet
   CHECK(prof.result().info().first_step == 4);
   CHECK(prof.result().info().last_step == 5);
 }
+
+}  // namespace profile_steps_test

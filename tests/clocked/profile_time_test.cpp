@@ -7,6 +7,8 @@
 
 #include <stepprof/stepprof.hpp>
 
+namespace profile_time_test {
+
 using test::fake_clock;
 
 namespace {
@@ -284,3 +286,5 @@ TEST_CASE("a clock that steps back between windows and threads gives no time out
   }
   CHECK(heard.codes() == "clamped_times");
 }
+
+}  // namespace profile_time_test

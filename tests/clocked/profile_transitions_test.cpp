@@ -5,6 +5,8 @@
 
 #include <stepprof/stepprof.hpp>
 
+namespace profile_transitions_test {
+
 using stepprof::action;
 using test::fake_clock;
 
@@ -142,3 +144,5 @@ TEST_CASE("a callable that throws or answers nonsense means none and is reported
   CHECK(test::contains(r.heard.all.at(1).text, "step 3 "));
   CHECK(test::contains(r.heard.all.at(1).text, "returned 7"));
 }
+
+}  // namespace profile_transitions_test

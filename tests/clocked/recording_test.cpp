@@ -12,6 +12,22 @@
 
 #include <stepprof/stepprof.hpp>
 
+namespace recording_test {
+struct matrix {
+  std::int64_t sizes[2];
+  std::int64_t strides[2];
+};
+}  // namespace recording_test
+
+template <>
+struct stepprof::input_traits<recording_test::matrix> {
+  static input_description describe(const recording_test::matrix& m) noexcept {
+    return {m.sizes, 2, m.strides, "float"};
+  }
+};
+
+namespace recording_test {
+
 using test::fake_clock;
 
 namespace {
@@ -251,17 +267,6 @@ TEST_CASE("arguments keep their type and value", "[recording]") {
   CHECK(argument_text(t, t.events()[1], "late") == "absent");
 }
 
-namespace {
-struct matrix {
-  std::int64_t sizes[2];
-  std::int64_t strides[2];
-};
-}  // namespace
-template <>
-struct stepprof::input_traits<matrix> {
-  static input_description describe(const matrix& m) noexcept { return {m.sizes, 2, m.strides, "float"}; }
-};
-
 // Catches: inputs that shift by one, lists that melt into one input, scalars without their value.
 TEST_CASE("inputs are recorded as texts of shapes, types, strides and values", "[recording]") {
   const matrix a{{64, 512}, {512, 1}};
@@ -443,3 +448,5 @@ TEST_CASE("a thread that is stalled over starts gets its own name or none", "[re
   CHECK(name_after_stall(3) == "(unknown name)");
   CHECK(name_after_stall(0) == "stalled");
 }
+
+}  // namespace recording_test

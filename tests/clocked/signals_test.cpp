@@ -9,6 +9,8 @@
 
 #include <stepprof/stepprof.hpp>
 
+namespace signals_test {
+
 using test::fake_clock;
 
 namespace {
@@ -169,3 +171,5 @@ TEST_CASE("a signal at any reading of a thread's first scopes breaks nothing", "
   CHECK(last < 39);
   fake_clock::ticks_per_reading(0);
 }
+
+}  // namespace signals_test

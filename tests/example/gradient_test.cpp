@@ -17,6 +17,8 @@
 #include <training/model.hpp>
 #include <training/sgd.hpp>
 
+namespace gradient_test {
+
 using namespace training;
 
 namespace {
@@ -343,3 +345,5 @@ TEST_CASE("the tape counts nodes and nothing else", "[tape]") {
   relu(on, points);  // no parameter behind it: no gradient, no node
   CHECK(on.peek().value == 7);
 }
+
+}  // namespace gradient_test

@@ -22,6 +22,8 @@
 
 #include "written_trace.hpp"
 
+namespace training_test {
+
 namespace {
 
 using test::arrow;
@@ -652,3 +654,5 @@ TEST_CASE("options that make no sense are refused", "[training]") {
     CHECK(std::system(command.c_str()) != 0);
   }
 }
+
+}  // namespace training_test

@@ -10,6 +10,8 @@
 
 #include <stepprof/stepprof.hpp>
 
+namespace profile_threads_test {
+
 namespace {
 
 std::int64_t calls(const stepprof::trace& t, const char* name) {
@@ -365,3 +367,5 @@ TEST_CASE("nothing that a scope was given is referred to later", "[profile]") {
   CHECK(counted::copies() == 0);
   test::check_rules(t);
 }
+
+}  // namespace profile_threads_test

@@ -6,6 +6,8 @@
 
 #include <stepprof/stepprof.hpp>
 
+namespace recycled_test {
+
 namespace {
 
 // Begun on a thread that has ended since.
@@ -92,3 +94,5 @@ TEST_CASE("cycles follow each other without overlap while threads go on recordin
   CHECK(prof.result().steps().size() == 8);
   CHECK(prof.last_error().empty());
 }
+
+}  // namespace recycled_test

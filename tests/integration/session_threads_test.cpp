@@ -16,6 +16,8 @@
 #include <stepprof/session/diagnostics.hpp>
 #include <stepprof/session/trace_handler.hpp>
 
+namespace session_threads_test {
+
 using namespace stepprof;
 namespace fs = std::filesystem;
 
@@ -132,3 +134,5 @@ TEST_CASE("diagnostics may come from all threads while the hook changes", "[diag
   CHECK(firsts.load() == rounds);
   CHECK(seen.load() == rounds);
 }
+
+}  // namespace session_threads_test

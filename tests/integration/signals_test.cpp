@@ -10,6 +10,8 @@
 
 #include <stepprof/stepprof.hpp>
 
+namespace signals_test {
+
 namespace {
 
 // Only this program's one thread is interrupted, so plain numbers would do, were it not for the compiler.
@@ -95,3 +97,5 @@ TEST_CASE("scopes of a handler that interrupts a recording thread anywhere are r
   CHECK(signals == accepted);
   test::check_self_times(t);
 }
+
+}  // namespace signals_test

@@ -10,6 +10,8 @@
 
 #include <stepprof/stepprof.hpp>
 
+namespace stress_test {
+
 namespace {
 
 using std::chrono::milliseconds;
@@ -239,3 +241,5 @@ TEST_CASE("thousands of short-lived threads are all recorded", "[stress]") {
   CHECK(t.tracks().size() >= 1000);
   CHECK(t.losses().dropped == 0);
 }
+
+}  // namespace stress_test

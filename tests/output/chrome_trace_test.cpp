@@ -27,6 +27,8 @@
 #include <support/temp_folder.hpp>
 #include <support/trace_checker.hpp>
 
+namespace chrome_trace_test {
+
 using namespace stepprof;
 using nlohmann::json;
 using test::checked_trace;
@@ -1002,3 +1004,5 @@ TEST_CASE("ids of arrows carry the pid and are unique in the file", "[chrome_tra
   CHECK(t.arrows.size() == 10);
   CHECK(t.arrows[0].id == std::to_string((0x3fffffll << 31) + 1));
 }
+
+}  // namespace chrome_trace_test

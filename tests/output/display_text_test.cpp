@@ -5,6 +5,8 @@
 
 #include <stepprof/output/display_text.hpp>
 
+namespace display_text_test {
+
 using namespace stepprof;
 using detail::display_text;
 using detail::display_width;
@@ -73,3 +75,5 @@ TEST_CASE("texts are cut between characters", "[display_text]") {
   CHECK(without_first_columns("e\xcc\x81x", 1) == "x");
   CHECK(without_first_columns("abc", 5).empty());
 }
+
+}  // namespace display_text_test

@@ -15,6 +15,8 @@
 #include <support/skip.hpp>
 #include <support/temp_folder.hpp>
 
+namespace folded_stacks_test {
+
 using namespace stepprof;
 
 namespace {
@@ -128,3 +130,5 @@ TEST_CASE("no stacks is an error that names the remedy", "[folded_stacks]") {
   b.builder.add_memory(m);
   CHECK(folded(b.builder.finish(), "self_allocated") == "f;g 64\n");
 }
+
+}  // namespace folded_stacks_test

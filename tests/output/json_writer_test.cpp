@@ -13,6 +13,8 @@
 #include <support/catch.hpp>
 #include <support/strict_json.hpp>
 
+namespace json_writer_test {
+
 using namespace stepprof;
 
 namespace {
@@ -334,3 +336,5 @@ TEST_CASE("the scanner tells where and is not exhausted by depth", "[json_scanne
   CHECK_FALSE(is_valid_json(std::string(1000000, '[')));
   CHECK_FALSE(is_valid_json(std::string(1000000, '{')));
 }
+
+}  // namespace json_writer_test

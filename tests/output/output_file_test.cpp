@@ -16,6 +16,8 @@
 #include <support/catch.hpp>
 #include <support/temp_folder.hpp>
 
+namespace output_file_test {
+
 using namespace stepprof;
 using names = std::vector<std::string>;
 
@@ -234,3 +236,5 @@ TEST_CASE("several writers to one path do not mix", "[output_file]") {
   CHECK(text == std::string(20000, text.at(0)));
   CHECK(folder.names() == names{"t"});
 }
+
+}  // namespace output_file_test

@@ -16,6 +16,8 @@
 
 #include <stepprof/output/table.hpp>
 
+namespace table_test {
+
 using namespace stepprof;
 
 namespace {
@@ -494,3 +496,5 @@ TEST_CASE("events one by one print as torch prints its raw list", "[table]") {
   CHECK(first_cells(rows.table("cpu_time_total"), 5) == std::vector<std::string>{"a", "b", "b"});
   CHECK(grid_of(rows.table("cpu_time_total"))[4].substr(0, 35) == "    b        33.33%       0.500us  ");
 }
+
+}  // namespace table_test

@@ -6,6 +6,8 @@
 #include <support/catch.hpp>
 #include <support/trace_checker.hpp>
 
+namespace trace_checker_test {
+
 namespace {
 
 using test::check_trace;
@@ -257,3 +259,5 @@ TEST_CASE("the checker reads torch's own trace", "[trace_checker]") {
   CHECK(t.slice_count("train_step") == 5);
   CHECK(t.slice_count("aten::mm") == 15);
 }
+
+}  // namespace trace_checker_test

@@ -5,6 +5,8 @@
 
 #include <stepprof/output/units.hpp>
 
+namespace units_test {
+
 using namespace stepprof;
 
 // Catches: wrong thresholds, and 1000.000us or 1000.000ms, which torch prints.
@@ -75,3 +77,5 @@ TEST_CASE("shares", "[units]") {
   CHECK(format_percent(-1, 1000000) == "0.00%");
   CHECK(format_percent(-1, 3) == "-33.33%");
 }
+
+}  // namespace units_test

@@ -10,6 +10,8 @@
 
 #include <stepprof/session/diagnostics.hpp>
 
+namespace diagnostics_test {
+
 using namespace stepprof;
 
 namespace {
@@ -144,3 +146,5 @@ TEST_CASE("a hook may report through the same profile", "[diagnostics]") {
   CHECK(stderr_of([&] { once.report({"a", "x"}); }).empty());
   CHECK(calls == 1);
 }
+
+}  // namespace diagnostics_test

@@ -8,6 +8,8 @@
 
 #include <stepprof/session/options.hpp>
 
+namespace options_test {
+
 using namespace stepprof;
 
 namespace {
@@ -171,3 +173,5 @@ TEST_CASE("what a callback throws becomes an error with its text", "[trace_callb
   const trace t;
   static_assert(noexcept(odd(t)), "");
 }
+
+}  // namespace options_test

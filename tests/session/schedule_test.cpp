@@ -12,6 +12,8 @@
 
 #include <stepprof/session/schedule.hpp>
 
+namespace schedule_test {
+
 using namespace stepprof;
 
 namespace {
@@ -308,3 +310,5 @@ TEST_CASE("validation passes through a step_schedule", "[schedule]") {
   CHECK_FALSE(ec);
   CHECK_NOTHROW(validate(step_schedule()));
 }
+
+}  // namespace schedule_test

@@ -10,6 +10,8 @@
 
 #include <stepprof/session/step_machine.hpp>
 
+namespace step_machine_test {
+
 using namespace stepprof;
 using namespace stepprof::detail;
 
@@ -315,3 +317,5 @@ TEST_CASE("reports name their steps", "[step_machine]") {
   CHECK_FALSE(no_warmup_diagnostic(schedule{1, 1, 3}));
   CHECK_FALSE(no_warmup_diagnostic(step_schedule()));
 }
+
+}  // namespace step_machine_test

@@ -17,6 +17,8 @@
 #include <stepprof/session/trace_callback.hpp>
 #include <stepprof/session/trace_handler.hpp>
 
+namespace trace_handler_test {
+
 using namespace stepprof;
 namespace fs = std::filesystem;
 
@@ -247,3 +249,5 @@ TEST_CASE("names stay inside the directory", "[trace_handler]") {
   CHECK_THROWS_WITH(trace_handler(""), "trace_handler: directory is empty; use \".\" for the current one");
   CHECK_THROWS_WITH(trace_handler(std::string("a\0b", 3)), "trace_handler: directory holds a zero byte; leave it out");
 }
+
+}  // namespace trace_handler_test

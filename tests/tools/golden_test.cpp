@@ -12,6 +12,8 @@
 #include <stepprof/output/table.hpp>
 #include <stepprof/tools/trace_reader.hpp>
 
+namespace golden_test {
+
 using namespace stepprof;
 
 namespace {
@@ -176,3 +178,5 @@ TEST_CASE("inputs of the capture are kept in the form that torch prints", "[gold
   CHECK(t.text(d.concrete_inputs) == R"(["", "", "", "1", "1"])");
   CHECK(d.sequence_number == 29);
 }
+
+}  // namespace golden_test

@@ -11,6 +11,8 @@
 #include <stepprof/output/table.hpp>
 #include <stepprof/tools/trace_reader.hpp>
 
+namespace round_trip_test {
+
 using namespace stepprof;
 
 namespace {
@@ -196,3 +198,5 @@ TEST_CASE("random trees full of ties of time are read back exactly", "[round_tri
     REQUIRE(events_of(parse_trace(written(t))) == events_of(t));
   }
 }
+
+}  // namespace round_trip_test

@@ -14,6 +14,8 @@
 #include <stepprof/analysis/key_averages.hpp>
 #include <stepprof/tools/trace_reader.hpp>
 
+namespace trace_reader_test {
+
 using namespace stepprof;
 
 namespace {
@@ -479,3 +481,5 @@ TEST_CASE("deep files are read", "[trace_reader]") {
   const std::string nested = std::string(50000, '[') + std::string(50000, ']');
   CHECK(parse_trace(file_of(slice("a", "0", "1", ", \"args\": {\"x\": " + nested + "}"))).events().size() == 1);
 }
+
+}  // namespace trace_reader_test

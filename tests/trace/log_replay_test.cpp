@@ -9,6 +9,8 @@
 #include <stepprof/trace/log_replay.hpp>
 #include <stepprof/trace/step_layout.hpp>
 
+namespace log_replay_test {
+
 using namespace stepprof;
 using namespace stepprof::detail;
 
@@ -232,3 +234,5 @@ TEST_CASE("the end of an outer scope repairs the depth", "[log_replay]") {
     REQUIRE(r.events[i + 1].has(trace_event::unfinished));
   }
 }
+
+}  // namespace log_replay_test

@@ -6,6 +6,8 @@
 
 #include <stepprof/trace/time_base.hpp>
 
+namespace time_base_test {
+
 using stepprof::detail::tick_converter;
 
 namespace {
@@ -99,3 +101,5 @@ TEST_CASE("slow counters and exact rates come out exactly", "[time_base]") {
   CHECK(tick_converter(0, 0.5)(std::uint64_t{2} * day + 1) == day);  // 2 GHz, rounded down
   CHECK(tick_converter(0, 0.25)(std::uint64_t{400} * day) == 100 * day);
 }
+
+}  // namespace time_base_test

@@ -1,6 +1,8 @@
 #include <support/catch.hpp>
 #include <support/event_builder.hpp>
 
+namespace trace_builder_test {
+
 using namespace stepprof;
 
 namespace {
@@ -89,3 +91,5 @@ TEST_CASE("the builder refuses indices of events that do not exist, wherever the
           b.add_memory(m);
         }) == "trace: a memory event names an event or a track that does not exist");
 }
+
+}  // namespace trace_builder_test

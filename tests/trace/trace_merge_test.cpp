@@ -9,6 +9,8 @@
 
 #include <stepprof/trace/trace_merge.hpp>
 
+namespace trace_merge_test {
+
 using namespace stepprof;
 
 namespace {
@@ -358,3 +360,5 @@ TEST_CASE("the memory of a trace grows with its events and texts", "[trace_merge
   CHECK(large >= 1000 * (sizeof(trace_event) + 9));
   CHECK(large <= 4 * 1000 * (sizeof(trace_event) + 9));
 }
+
+}  // namespace trace_merge_test

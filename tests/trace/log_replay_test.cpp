@@ -8,47 +8,15 @@
 
 #include <stepprof/trace/log_replay.hpp>
 #include <stepprof/trace/step_layout.hpp>
+#include <support/log_writer.hpp>
 
 namespace log_replay_test {
 
 using namespace stepprof;
 using namespace stepprof::detail;
+using test::log_writer;
 
 namespace {
-
-// Writes words as a recording thread does.
-class log_writer {
- public:
-  void begin(std::uint32_t id, std::uint64_t ticks) { timed(tag::begin_user, id, ticks); }
-  void end(std::uint32_t id, std::uint64_t ticks) { timed(tag::end, id, ticks); }
-  void begin_manual(std::uint32_t id, std::uint64_t serial, std::uint64_t ticks) {
-    timed(tag::begin_manual_user, id, ticks);
-    number(serial);
-  }
-  void end_manual(std::uint32_t id, std::uint64_t serial, std::uint64_t ticks) {
-    timed(tag::end_manual, id, ticks);
-    number(serial);
-  }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  void timed(tag t, std::uint32_t id, std::uint64_t ticks) {
-    if ((ticks >> 32) != high_) {
-      high_ = ticks >> 32;
-      put(static_cast<std::uint32_t>(ticks), make_what(tag::epoch, 0));
-      number(ticks);
-    }
-    put(static_cast<std::uint32_t>(ticks), make_what(t, id));
-  }
-  void put(std::uint32_t low, std::uint32_t what) {
-    const word w{low, what};
-    bytes_.append(reinterpret_cast<const char*>(&w), 8);
-  }
-  void number(std::uint64_t value) { bytes_.append(reinterpret_cast<const char*>(&value), 8); }
-
-  std::uint64_t high_ = 0;
-  std::string bytes_;
-};
 
 struct naive_event {
   std::uint32_t id;

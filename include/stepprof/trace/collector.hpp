@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <stepprof/core/cold_paths.hpp>
+#include <stepprof/trace/foreign_ends.hpp>
 #include <stepprof/trace/time_base.hpp>
 #include <stepprof/trace/trace_builder.hpp>
 #include <stepprof/trace/window_assembly.hpp>
@@ -77,7 +78,7 @@ class collector {
       (warmup ? totals_.discarded : totals_.late) += threads.back().record.begins;
       window_late_ += warmup ? 0 : threads.back().record.begins;
     }
-    settle_foreign_ends(threads);
+    foreign_ends_.settle(threads);
     for (std::size_t i = 0; i < threads.size(); ++i) give_room_back(until.places[i], threads[i].record);
     retire(until);
   }
@@ -103,6 +104,7 @@ class collector {
       give_back_log(log, from);
     }
     readers_.clear();
+    foreign_ends_.clear();
     window_late_ = 0;
     the_cold.counters.reset();
     totals_ = {};
@@ -256,6 +258,7 @@ class collector {
   }
 
   std::unordered_map<block_ref, reader> readers_;
+  foreign_ends foreign_ends_;
   recording_totals totals_;
   losses dead_losses_;
   losses reported_losses_;
@@ -285,6 +288,9 @@ inline trace collector::collect(const cut& until, const window_facts& window, st
   if (!keep) time_.note_cut(end_ticks, convert);
   window_assembly assembly(window, end_ticks, convert, time_);
   assembly.add_process(window.process_name);
+  foreign_ends ends = foreign_ends_;
+  assembly.builder().losses().unmatched_ends = ends.settle(parts);
+  if (!keep) foreign_ends_ = std::move(ends);
   assembly.assemble(parts);
   const losses lost = new_losses(!keep);
   loss_counts& counts = assembly.builder().losses();

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include <stepprof/core/chunk.hpp>
@@ -76,14 +78,22 @@ struct thread_record {
 // copy.
 class log_replay {
  public:
+  struct open_scope {
+    std::uint32_t id;
+    std::uint32_t event;        // npos: begun in an earlier window
+    std::uint64_t serial;       // 0: an RAII scope
+    std::uint64_t begin_ticks;  // as the log has it: maybe just before the cut at which its window began
+    bool ended = false;         // elsewhere
+  };
+
   // Starts a new window: events of scopes that are open now belong to earlier ones.
   // `name_session` is the session of run-time names that began last.
   void begin_window(std::uint32_t thread, std::uint32_t name_session = 0) {
     known_session_ = name_session;
     out_ = thread_record();
     out_.thread = thread;
-    for (open_scope& scope : open_) scope.event = npos;
-    for (open_scope& scope : strays_) scope.event = npos;
+    visit_open([](open_scope& scope) { scope.event = npos; });
+    strays_.keep_last(max_old_strays);
   }
 
   // At the first word of a chunk.
@@ -105,57 +115,84 @@ class log_replay {
 
   // Cuts the scopes that are still open. `ticks` is the end of the window.
   thread_record end_window(std::uint64_t ticks) {
-    for (const std::vector<open_scope>* list : {&open_, &strays_})
-      for (const open_scope& scope : *list)
-        if (scope.event != npos) {
-          trace_event& e = out_.events[scope.event];
-          e.end_ns = static_cast<std::int64_t>((std::max)({ticks, static_cast<std::uint64_t>(e.begin_ns), last_}));
-          e.flags = e.flags | trace_event::unfinished;
-        }
+    visit_open([&](const open_scope& scope) {
+      if (scope.event == npos) return;
+      trace_event& e = out_.events[scope.event];
+      e.end_ns = static_cast<std::int64_t>((std::max)({ticks, static_cast<std::uint64_t>(e.begin_ns), last_}));
+      e.flags = e.flags | trace_event::unfinished;
+    });
     // What comes next belongs to the next window and does not begin before this one's end.
     out_.cut_ticks = last_ = (std::max)(last_, ticks);
     return std::move(out_);
   }
 
-  // A scope of this thread was ended on another one: of several with this name, the last that had begun by then. False
-  // when there is none.
-  bool end_elsewhere(thread_record& mine, const thread_record::foreign_end& end) {
-    std::vector<open_scope>* list = nullptr;
-    std::size_t at = 0;
-    bool at_has_begun = false;
-    for (std::vector<open_scope>* scopes : {&open_, &strays_})
-      for (std::size_t i = 0; i < scopes->size(); ++i) {
-        const open_scope& scope = (*scopes)[i];
-        if (!is(scope, end.id, end.serial)) continue;
-        const bool has_begun =
-            scope.event == npos || static_cast<std::uint64_t>(mine.events[scope.event].begin_ns) <= end.ticks;
-        // Events are numbered as they begin, those of earlier windows being npos: one more makes them the first.
-        const bool later = list != nullptr && scope.event + 1 > (*list)[at].event + 1;
-        if (list != nullptr && (has_begun == at_has_begun ? later != has_begun : !has_begun)) continue;
-        list = scopes;
-        at = i;
-        at_has_begun = has_begun;
-      }
-    if (list == nullptr) return false;
-    mine.unneeded_bytes += end.serial != 0 ? 16u : 8u;
-    if ((*list)[at].event != npos) {
-      trace_event& e = mine.events[(*list)[at].event];
-      e.end_ns = (std::max)(static_cast<std::int64_t>(end.ticks), e.begin_ns);
-      e.flags = trace_event::other_thread;
-    }
-    list->erase(list->begin() + static_cast<std::ptrdiff_t>(at));
-    return true;
+  // Every scope that has no end yet, in no order.
+  template <class Visit>
+  void visit_open(Visit visit) {
+    for (open_scope& scope : open_) visit(scope);
+    strays_.visit(visit);
+  }
+  // Those that a visitor marked as ended.
+  void forget_ended() {
+    open_.erase(std::remove_if(open_.begin(), open_.end(), [](const open_scope& s) { return s.ended; }), open_.end());
+    strays_.forget_ended();
   }
 
  private:
-  struct open_scope {
-    std::uint32_t id;
-    std::uint32_t event;   // npos: begun in an earlier window
-    std::uint64_t serial;  // 0: an RAII scope
+  // Of the scopes that outlived both their enclosing scope and their window, the last few are kept so that their own
+  // end is still found: after a longjmp none comes.
+  static constexpr std::size_t max_old_strays = 4096;
+
+  // Scopes that outlived their enclosing one, by a manual end, a scope on the heap or a longjmp.
+  class stray_scopes {
+   public:
+    void add(const open_scope& scope) {
+      (scope.serial != 0 ? manual_[scope.serial] : named_[scope.id]).push_back(scope);
+    }
+    // The one with the serial number, or the last that was added of those with the name.
+    bool take(std::uint32_t id, std::uint64_t serial, open_scope& out) {
+      scopes_by_key& scopes = serial != 0 ? manual_ : named_;
+      const auto found = scopes.find(serial != 0 ? serial : id);
+      if (found == scopes.end()) return false;
+      out = found->second.back();
+      found->second.pop_back();
+      if (found->second.empty()) scopes.erase(found);
+      return true;
+    }
+    template <class Visit>
+    void visit(Visit& visit) {
+      for (scopes_by_key* scopes : {&manual_, &named_})
+        for (auto& [key, list] : *scopes)
+          for (open_scope& scope : list) visit(scope);
+    }
+    void forget_ended() {
+      forget([](const open_scope& s) { return s.ended; });
+    }
+    void keep_last(std::size_t count) {
+      std::vector<std::uint64_t> begins;
+      const auto add = [&begins](const open_scope& s) { begins.push_back(s.begin_ticks); };
+      visit(add);
+      if (begins.size() <= count) return;
+      const auto first = begins.end() - static_cast<std::ptrdiff_t>(count);
+      std::nth_element(begins.begin(), first, begins.end());
+      forget([oldest = *first](const open_scope& s) { return s.begin_ticks < oldest; });
+    }
+
+   private:
+    using scopes_by_key = std::unordered_map<std::uint64_t, std::vector<open_scope>>;
+    template <class Condition>
+    void forget(Condition gone) {
+      for (scopes_by_key* scopes : {&manual_, &named_})
+        for (auto it = scopes->begin(); it != scopes->end();) {
+          std::vector<open_scope>& list = it->second;
+          list.erase(std::remove_if(list.begin(), list.end(), gone), list.end());
+          it = list.empty() ? scopes->erase(it) : std::next(it);
+        }
+    }
+
+    scopes_by_key manual_;
+    scopes_by_key named_;
   };
-  // Scopes that outlived their enclosing one, by a manual end, a scope on the heap or a longjmp. The last few are kept
-  // so that their own end is still found.
-  static constexpr std::size_t max_strays = 4096;
 
   std::uint64_t time_of(word w) { return clamp((static_cast<std::uint64_t>(high_) << 32) | w.low); }
   std::uint64_t clamp(std::uint64_t ticks) {
@@ -253,7 +290,7 @@ class log_replay {
     e.name = name_of(w);
     e.parent = innermost();
     e.set_kind(static_cast<scope_kind>(kind));
-    open_.push_back({id_of(w), static_cast<std::uint32_t>(out_.events.size()), serial});
+    open_.push_back({id_of(w), static_cast<std::uint32_t>(out_.events.size()), serial, seen_});
     out_.events.push_back(e);
     ++out_.begins;
     if (id_of(w) == overflow_name) ++out_.overflow_names;
@@ -274,6 +311,7 @@ class log_replay {
       open_.pop_back();
       return;
     }
+    if (serial != 0 && end_stray(id, serial, ticks)) return;  // its serial is in one place only: no search
     for (std::size_t i = open_.size(); i-- > 0;) {
       if (!is(open_[i], id, serial)) continue;
       for (std::size_t k = i + 1; k < open_.size(); ++k) make_stray(open_[k]);
@@ -281,31 +319,24 @@ class log_replay {
       open_.resize(i);
       return;
     }
-    for (std::size_t i = strays_.size(); i-- > 0;) {
-      if (!is(strays_[i], id, serial)) continue;
-      close(strays_[i], ticks);
-      strays_.erase(strays_.begin() + static_cast<std::ptrdiff_t>(i));
-      return;
-    }
+    if (serial == 0 && end_stray(id, serial, ticks)) return;
     if (serial != 0)
       out_.foreign_ends.push_back({ticks, id, 0, serial});
     else
       ++out_.unmatched_ends;
+  }
+  bool end_stray(std::uint32_t id, std::uint64_t serial, std::uint64_t ticks) {
+    open_scope scope;
+    if (!strays_.take(id, serial, scope)) return false;
+    close(scope, ticks);
+    return true;
   }
   void make_stray(const open_scope& scope) {
     if (scope.event != npos) {
       trace_event& e = out_.events[scope.event];
       e.flags = e.flags | trace_event::out_of_order;
     }
-    if (strays_.size() == max_strays) {  // the oldest will not end any more: cut here, and say so
-      if (strays_.front().event != npos) {
-        trace_event& e = out_.events[strays_.front().event];
-        e.end_ns = static_cast<std::int64_t>(last_);
-        e.flags = e.flags | trace_event::unfinished;
-      }
-      strays_.erase(strays_.begin());
-    }
-    strays_.push_back(scope);
+    strays_.add(scope);
   }
 
   void add_fact(word w, const char* payload) {
@@ -347,7 +378,7 @@ class log_replay {
 
   thread_record out_;
   std::vector<open_scope> open_;
-  std::vector<open_scope> strays_;
+  stray_scopes strays_;
   std::uint64_t last_ = 0;
   std::uint64_t seen_ = 0;  // the latest time in the log; last_ may be a cut
   std::uint32_t high_ = 0;

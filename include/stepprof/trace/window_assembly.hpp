@@ -36,27 +36,6 @@ struct window_facts {
   std::string process_name;  // empty: what set_process_name() said
 };
 
-// What one thread did in a window, and the state of its log behind it.
-struct replayed_thread {
-  thread_record record;
-  log_replay* replay;
-};
-
-// Ends the scopes that were ended on another thread than they began on. Returns how many had no begin.
-template <class Thread>
-std::uint64_t settle_foreign_ends(std::vector<Thread>& threads) {
-  std::uint64_t unmatched = 0;
-  for (const Thread& ender : threads)
-    for (const thread_record::foreign_end& end : ender.record.foreign_ends) {
-      const bool found = std::any_of(threads.begin(), threads.end(), [&end](Thread& owner) {
-        const bool may_own = end.serial != 0 || owner.record.thread == end.thread;
-        return may_own && owner.replay->end_elsewhere(owner.record, end);
-      });
-      unmatched += found ? 0 : 1;
-    }
-  return unmatched;
-}
-
 // The texts of the log's name ids, each looked up once.
 class name_resolver {
  public:
@@ -414,7 +393,6 @@ inline void window_assembly::add_facts(std::vector<thread_record::scope_fact> fa
 }
 
 inline void window_assembly::assemble(std::vector<thread_part>& threads) {
-  builder_.losses().unmatched_ends += settle_foreign_ends(threads);
   for (thread_part& part : threads) skip_strays(part.record.events);
   find_steps(threads);
   for (thread_part& part : threads) {

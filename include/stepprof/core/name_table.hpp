@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include <stepprof/core/cut_text.hpp>
 #include <stepprof/core/pool.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -32,14 +33,6 @@ inline constexpr std::size_t max_name_bytes = 16384;
   h ^= h >> 33;
   h *= 0xff51afd7ed558ccdull;
   return h ^ (h >> 33);
-}
-
-// How much of a UTF-8 text fits into `limit` bytes without cutting a character.
-[[nodiscard]] inline std::size_t cut_text(const char* text, std::size_t size, std::size_t limit) noexcept {
-  if (size <= limit) return size;
-  std::size_t cut = limit;
-  while (cut > 0 && limit - cut < 4 && (static_cast<unsigned char>(text[cut]) & 0xc0u) == 0x80u) --cut;
-  return limit - cut < 4 ? cut : limit;
 }
 
 // A hash trie: each node has four children, chosen by two bits of the hash per level, set once by compare-and-swap. So

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include <stepprof/config.hpp>
+#include <stepprof/core/cut_text.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -35,14 +36,8 @@ class text_ref {
 
 namespace detail {
 
-// How much of a text fits into `limit` bytes without cutting a character of UTF-8.
 inline std::size_t size_within(const text_ref& text, std::size_t limit) noexcept {
-  std::size_t size = text.size();
-  if (size <= limit) return size;
-  size = limit;
-  for (int back = 0; back < 3 && size > 0 && (static_cast<unsigned char>(text.data()[size]) & 0xc0u) == 0x80u; ++back)
-    --size;
-  return size;
+  return cut_text(text.data(), text.size(), limit);
 }
 
 }  // namespace detail

@@ -35,7 +35,6 @@ class window_control {
     the_pool.prewrite((std::min)(the_pool.budget_blocks(), first_prewrite_blocks));
     the_pool.reset_high_water();
     begin_name_session();
-    session_ticks_ = ticks_of(read_clock());
     open_ = false;
     paused_ = false;
     return true;
@@ -148,7 +147,6 @@ class window_control {
     open_ = true;
     window_ = window_facts();
     window_.flags = flags_;
-    window_.session_ticks = session_ticks_;
     window_.open_ticks = cut_.ticks;
     if (paused_) paused_since_ = cut_.ticks;
     window_.cycle = cycle;
@@ -209,7 +207,6 @@ class window_control {
   std::string process_name_;
   window_facts window_;
   collector::cut cut_;
-  std::uint64_t session_ticks_ = 0;
   std::uint64_t paused_since_ = 0;
   std::uint32_t flags_ = 0;
   bool open_ = false;

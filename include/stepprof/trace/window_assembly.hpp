@@ -24,8 +24,7 @@ namespace detail {
 
 // What the control side knows of a window.
 struct window_facts {
-  std::uint32_t flags = 0;          // record_flags
-  std::uint64_t session_ticks = 0;  // when the profile started
+  std::uint32_t flags = 0;  // record_flags
   std::uint64_t open_ticks = 0;
   std::vector<step_border> borders;  // one for each step that began in it, first the one open at its begin
   std::vector<std::pair<std::uint64_t, std::uint64_t>> pauses;
@@ -416,12 +415,15 @@ inline void window_assembly::add_loss_notes() {
   };
   note(lost.unfinished, "unfinished_scopes", " scope(s) were still open when the window was cut; they end at the cut");
   note(lost.dropped > lost.reentrant ? lost.dropped - lost.reentrant : 0, "dropped_scopes",
-       " scope(s) were not recorded because the memory for events was full; raise event_budget_bytes");
+       " scope(s) were not recorded: the memory for events was full (raise event_budget_bytes), or their thread was "
+       "ending");
   note(lost.reentrant, "reentrant_scopes", " scope(s) were not recorded: they began inside the recorder itself");
   note(lost.dropped_arguments, "dropped_arguments",
-       " argument(s) or mark(s) were not recorded because the memory for events was full; raise event_budget_bytes");
+       " argument(s) or mark(s) were not recorded: the memory for events was full (raise event_budget_bytes), or their "
+       "thread was ending");
   note(lost.dropped_memory, "dropped_memory",
-       " memory report(s) were not recorded because the memory for events was full; raise event_budget_bytes");
+       " memory report(s) were not recorded: the memory for events was full (raise event_budget_bytes), or their "
+       "thread was ending");
   note(lost.overflow_names, "overflow_names",
        " scope(s) got the name \"(names overflow)\": too many distinct names; use fewer or raise event_budget_bytes");
   note(lost.clamps, "clamped_times", " time stamp(s) went backwards and were moved");

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the examples, trains the model of examples/training under the profiler, prints its tables and writes trace.json
+# Builds the example of the folder training, trains its model under the profiler, prints the tables and writes trace.json
 # into the current directory. What is missing to do so is installed first (Debian and Ubuntu).
 #
 #   sh examples/run.sh [arguments of the program...]               e.g. sh examples/run.sh --backward-thread
@@ -8,7 +8,7 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
 . "$root/cmake/build.sh"
 
 sh "$root/cmake/install-dependencies.sh" compiler cmake ninja fmt json eigen
-build examples >&2
+build examples training >&2
 
 if [ ! -w . ]; then
   cd -- "$build_dir"  # a directory of somebody else: the trace goes where we may write

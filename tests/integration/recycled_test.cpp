@@ -1,5 +1,7 @@
 #include <support/catch.hpp>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -81,6 +83,8 @@ TEST_CASE("cycles follow each other without overlap while threads go on recordin
           STEPPROF_SCOPE("inner");
           std::this_thread::yield();
         }
+        // Else each window is as long as the threads keep this one from its turn, and longer than the one before.
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
       }
     });
   stepprof::profile prof(options);

@@ -146,6 +146,69 @@ TEST_CASE("the memory of a thousand sessions of different names is flat", "[pool
   CHECK(blocks[3] < 20);
 }
 
+// Catches: counts that begin anew at 2^32, which a thread reaches within a minute when memory is full.
+TEST_CASE("more than 2^32 begins may be dropped", "[pool]") {
+  const test::heard heard;
+  stepprof::profile prof(with_budget(std::size_t{1} << 20));
+  while (stepprof::record_function("fill").recorded()) {
+  }
+  stepprof::detail::my_counters().dropped_begins += (std::uint64_t{1} << 32) - 2;
+  const std::uint64_t before = stepprof::process_totals().dropped;
+  for (int i = 0; i < 5; ++i) stepprof::record_function scope("dropped");
+  CHECK(stepprof::process_totals().dropped == before + 5);
+  prof.stop();
+  CHECK(prof.result().losses().dropped == (std::uint64_t{1} << 32) - 1 + 5);  // also the one that ended the filling
+}
+
+// Catches: losses of an earlier session in the first trace of the next.
+TEST_CASE("a trace counts the losses of its own window", "[pool]") {
+  const test::heard heard;
+  {
+    stepprof::profile_options options = with_budget(std::size_t{1} << 20);
+    options.schedule = stepprof::schedule{0, 5, 1};  // stopped while it warms up: there is no trace
+    stepprof::profile prof(options);
+    while (stepprof::record_function("fill").recorded()) {
+    }
+    prof.stop();
+  }
+  stepprof::profile prof;
+  { stepprof::record_function scope("kept"); }
+  prof.stop();
+  CHECK(prof.result().losses().kept == 1);
+  CHECK(prof.result().losses().dropped == 0);
+}
+
+// Catches: arguments that are written while nobody will read them, until the memory is full.
+TEST_CASE("a scope that is still open after stop() takes no more arguments", "[pool]") {
+  const std::string text(8192, 'x');
+  stepprof::profile prof;
+  stepprof::record_function scope("open");
+  scope.add_arg("before", 1);
+  prof.stop();
+  const std::uint32_t taken = stepprof::detail::the_pool.taken_blocks();
+  for (int i = 0; i < 100; ++i) scope.add_arg("after", text);
+  CHECK(stepprof::detail::the_pool.taken_blocks() == taken);
+  CHECK(prof.result().arguments().size() == 1);
+}
+
+// Catches: a name that is cut inside a character, or silently.
+TEST_CASE("names that are too long are cut at a character, and the trace says so", "[pool]") {
+  const test::heard heard;
+  const std::string start(16383, 'n');
+  stepprof::profile prof;
+  { stepprof::record_function scope(start + "\xc3\xa9 one"); }
+  { stepprof::record_function scope(start + "\xc3\xa9 two"); }
+  { stepprof::record_function scope(start + "m"); }
+  prof.stop();
+  const stepprof::trace t = prof.result();
+  CHECK(t.text(t.events()[0].name) == start);
+  CHECK(t.events()[0].name == t.events()[1].name);
+  CHECK(t.text(t.events()[2].name) == start + "m");
+  REQUIRE(t.notes().size() == 1);
+  CHECK(t.notes()[0].code == "names_cut");
+  CHECK(test::contains(t.notes()[0].text, "2 use(s) of names longer than 16384 bytes"));
+}
+
 // Catches: a table of another layout that a second version of the library would call through.
 TEST_CASE("the table of cold paths carries its number", "[pool]") {
   stepprof::profile prof;

@@ -1,6 +1,8 @@
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <functional>
+#include <iostream>
 #include <string>
 #include <thread>
 
@@ -33,6 +35,8 @@ std::error_code write_file(const std::string& path, const std::string& text = "t
 }
 // Runs in a process of its own, whose exit code is returned.
 int in_child(const std::function<int()>& body) {
+  std::cout.flush();  // else the child may write it again, to wherever its standard output leads
+  std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child == 0) ::_exit(body());
   int status = 0;

@@ -84,7 +84,8 @@ inline void match_high(writer* w, stamp now) noexcept {
 // Makes `ref` the current chunk. The bytes kept for open ends move along, except in deep mode.
 inline void enter_chunk(writer* w, block_ref ref, stamp now, std::uint32_t reserved) noexcept {
   log_block& log = *w->log;
-  init_chunk(ref, log.thread, now, reserved, log.counters.dropped_begins.load(std::memory_order_relaxed));
+  init_chunk(ref, log.thread, now, reserved,
+             static_cast<std::uint32_t>(log.counters.dropped_begins.load(std::memory_order_relaxed)));
   chunk_header* const fresh = chunk_at(ref);
   chunk_header* const old = w->chunk;
   w->chunk = fresh;
@@ -317,14 +318,13 @@ class inside_recorder {
 };
 
 // Where the losses of this thread are counted.
-inline log_counters& counters_of(const inside_recorder& inside) noexcept {
+inline log_counters& my_counters() noexcept {
   log_block* const log = this_thread.own.log;
-  const bool has_log = inside.w != nullptr || (inside.reentrant() && log != nullptr);
-  return has_log ? log->counters : the_cold.counters;
+  return log != nullptr ? log->counters : the_cold.counters;
 }
 
 inline void count_dropped_begin(const inside_recorder& inside) noexcept {
-  log_counters& counters = counters_of(inside);
+  log_counters& counters = my_counters();
   counters.dropped_begins.fetch_add(1, std::memory_order_relaxed);
   if (inside.reentrant()) counters.reentrant.fetch_add(1, std::memory_order_release);
 }
@@ -375,6 +375,7 @@ inline void cold_end(stamp now, std::uint32_t id, std::uint32_t thread, writer* 
 inline std::uint32_t register_site(call_site& site) noexcept {
   const inside_recorder inside;
   const std::size_t size = std::strlen(site.name);
+  if (size > max_name_bytes) my_counters().cut_names.fetch_add(1, std::memory_order_relaxed);
   const std::uint32_t place =
       the_names.sites.insert(site.name, cut_text(site.name, size, max_name_bytes), site.file, site.line);
   if (place == 0) return overflow_name;
@@ -443,6 +444,7 @@ inline std::uint32_t intern_name(const char* text, std::size_t size) noexcept {
         std::memcmp(entry.text, text, size) == 0)
       return entry.id;
   }
+  if (size > max_name_bytes) inside.w->log->counters.cut_names.fetch_add(1, std::memory_order_relaxed);
   return look_up_name(inside.w, text, cut_text(text, size, max_name_bytes));
 }
 
@@ -456,7 +458,7 @@ inline void copy_parts(char* at, const record_part* parts, std::uint32_t count, 
 }
 
 inline void count_dropped_record(const inside_recorder& inside, std::uint32_t what) noexcept {
-  log_counters& counters = counters_of(inside);
+  log_counters& counters = my_counters();
   switch (static_cast<tag>(what >> 24)) {
     case tag::begin_manual_op:
     case tag::begin_manual_user:

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include <stepprof/core/chunk.hpp>
 #include <stepprof/core/pool.hpp>
@@ -18,21 +19,21 @@ enum class log_state : std::uint32_t {
   dead = 2,  // its thread has ended; what it published is final
 };
 
-// What a thread could not record, since its start. Incremented with fetch_add: a signal handler may count too.
+// What a thread could not record, since its start. Incremented with fetch_add: a signal handler may count too. 64 bits:
+// with a full memory a thread drops 2^32 begins within a minute.
 struct log_counters {
-  std::atomic<std::uint32_t> dropped_begins{0};
-  std::atomic<std::uint32_t> reentrant{0};  // of the dropped begins: inside the recorder itself
-  std::atomic<std::uint32_t> dropped_arguments{0};
-  std::atomic<std::uint32_t> dropped_memory{0};
-  std::atomic<std::uint32_t> lost_ends{0};
+  std::atomic<std::uint64_t> dropped_begins{0};
+  std::atomic<std::uint64_t> reentrant{0};  // of the dropped begins: inside the recorder itself
+  std::atomic<std::uint64_t> dropped_arguments{0};
+  std::atomic<std::uint64_t> dropped_memory{0};
+  std::atomic<std::uint64_t> lost_ends{0};
+  std::atomic<std::uint64_t> cut_names{0};  // uses of a run-time name that was too long to be kept whole
 
   // In a forked child.
   void reset() noexcept {
-    dropped_begins.store(0, std::memory_order_relaxed);
-    reentrant.store(0, std::memory_order_relaxed);
-    dropped_arguments.store(0, std::memory_order_relaxed);
-    dropped_memory.store(0, std::memory_order_relaxed);
-    lost_ends.store(0, std::memory_order_relaxed);
+    for (std::atomic<std::uint64_t>* const c :
+         {&dropped_begins, &reentrant, &dropped_arguments, &dropped_memory, &lost_ends, &cut_names})
+      c->store(0, std::memory_order_relaxed);
   }
 };
 

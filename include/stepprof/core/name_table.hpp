@@ -23,7 +23,7 @@ inline constexpr std::uint32_t overflow_name = runtime_name_bit;
 // Stands for a name that is no longer known. No table has a place 0.
 inline constexpr std::uint32_t lost_name = runtime_name_bit | runtime_table_bit;
 
-// Longer names are cut here, with a mark; see cut_text.
+// Longer names are cut here, at a character, and counted: names that agree so far are one name.
 inline constexpr std::size_t max_name_bytes = 16384;
 
 // FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/), finished as in MurmurHash3 so that every two bits are good.

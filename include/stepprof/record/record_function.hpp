@@ -58,10 +58,11 @@ constexpr std::uint32_t begin_what(scope_kind kind, std::uint32_t id) noexcept {
 ///
 /// Attributes in any order: a scope_kind (default: user_annotation), sequence_number, forward_link, inputs(...), any
 /// number of arg(key, value). While nothing records, all of it is one load and one branch, and no attribute is looked
-/// at. Whether a scope is recorded is decided when it begins. Never throws, never blocks, never allocates from the
-/// program's heap. Any thread; a scope ends on the thread on which it began. One that is destroyed on another thread
-/// ends there, and is shown apart from both. Leaving scopes by longjmp is not supported: they stay open until the scope
-/// around them ends, and are then shown apart, counted as unfinished; each goes on to take 8 bytes of the event budget.
+/// at. Whether a scope is recorded is decided when it begins. A name longer than 16384 bytes is cut there, at a
+/// character, and the trace says so. Never throws, never blocks, never allocates from the program's heap. Any thread; a
+/// scope ends on the thread on which it began. One that is destroyed on another thread ends there, and is shown apart
+/// from both. Leaving scopes by longjmp is not supported: they stay open until the scope around them ends, and are then
+/// shown apart, counted as unfinished; each goes on to take 8 bytes of the event budget.
 template <class Clock, bool Enabled>
 class basic_record_function {
  public:
@@ -100,10 +101,10 @@ class basic_record_function {
   [[nodiscard]] forward_link link() const noexcept { return {thread_, sequence_}; }
 
   /// Adds an argument while the scope is open. On the scope's own thread; when scopes of one name are open inside each
-  /// other, it goes to the innermost.
+  /// other, it goes to the innermost. Does nothing while nothing records.
   template <class T>
   void add_arg(text_ref key, const T& value) noexcept {
-    if (thread_ != 0) detail::write_argument(id_, key, detail::value_of(value));
+    if (thread_ != 0 && gate() != 0) detail::write_argument(id_, key, detail::value_of(value));
   }
   void add_arg(text_ref key, const char* value) noexcept { add_arg(key, text_ref(value)); }
 

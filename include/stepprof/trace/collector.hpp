@@ -36,7 +36,34 @@ namespace detail {
 // All of it under the control lock.
 class collector {
  public:
-  // A place in every log: all that stands before belongs to the past.
+  // What could not be recorded.
+  struct losses {
+    std::uint64_t dropped = 0;
+    std::uint64_t reentrant = 0;
+    std::uint64_t arguments = 0;
+    std::uint64_t memory = 0;
+    std::uint64_t ends = 0;
+    std::uint64_t cut_names = 0;
+    void add(const log_counters& c) {
+      // In this order: a begin is counted as dropped before it is counted as reentrant.
+      reentrant += c.reentrant.load(std::memory_order_acquire);
+      dropped += c.dropped_begins.load(std::memory_order_relaxed);
+      arguments += c.dropped_arguments.load(std::memory_order_relaxed);
+      memory += c.dropped_memory.load(std::memory_order_relaxed);
+      ends += c.lost_ends.load(std::memory_order_relaxed);
+      cut_names += c.cut_names.load(std::memory_order_relaxed);
+    }
+    void subtract(const losses& other) {
+      reentrant -= other.reentrant;
+      dropped -= other.dropped;
+      arguments -= other.arguments;
+      memory -= other.memory;
+      ends -= other.ends;
+      cut_names -= other.cut_names;
+    }
+  };
+
+  // A place in every log: all that stands before belongs to the past, and so do the losses.
   struct cut {
     struct place {
       block_ref log = 0;
@@ -46,11 +73,13 @@ class collector {
     };
     std::vector<place> places;
     std::uint64_t ticks = 0;
+    losses lost;  // since the process began
   };
 
   // Notes the published position of every log. The gate must have been changed before.
   cut note() {
     cut now;
+    now.lost = dead_losses_;
     for (block_ref ref = the_cold.logs.load(std::memory_order_acquire); ref != 0;) {
       const log_block* const log = log_at(ref);
       cut::place place;
@@ -60,8 +89,10 @@ class collector {
       place.chunk = log->current.load(std::memory_order_acquire);
       place.bytes = published_bytes(chunk_at(place.chunk));
       now.places.push_back(place);
+      now.lost.add(log->counters);
       ref = log->next.load(std::memory_order_acquire);
     }
+    now.lost.add(the_cold.counters);
     std::reverse(now.places.begin(), now.places.end());  // oldest thread first
     now.ticks = ticks_of(read_clock());
     return now;
@@ -80,6 +111,7 @@ class collector {
     }
     foreign_ends_.settle(threads);
     for (std::size_t i = 0; i < threads.size(); ++i) give_room_back(until.places[i], threads[i].record);
+    reported_losses_ = until.lost;  // of no window
     retire(until);
   }
 
@@ -88,7 +120,7 @@ class collector {
   trace collect(const cut& until, const window_facts& window, std::error_code& ec, bool keep = false);
 
   [[nodiscard]] const recording_totals& totals() {
-    totals_.dropped = count_losses().dropped;
+    totals_.dropped = note().lost.dropped;
     return totals_;
   }
   [[nodiscard]] time_base& clock() noexcept { return time_; }
@@ -110,7 +142,6 @@ class collector {
     totals_ = {};
     dead_losses_ = {};
     reported_losses_ = {};
-    new (&the_cold.counters) log_counters;  // the parent's losses
   }
 
  private:
@@ -120,22 +151,6 @@ class collector {
     std::uint32_t thread = 0;
     log_replay replay;
   };
-  struct losses {
-    std::uint64_t dropped = 0;
-    std::uint64_t reentrant = 0;
-    std::uint64_t arguments = 0;
-    std::uint64_t memory = 0;
-    std::uint64_t ends = 0;
-    void add(const log_counters& c) {
-      // In this order: a begin is counted as dropped before it is counted as reentrant.
-      reentrant += c.reentrant.load(std::memory_order_acquire);
-      dropped += c.dropped_begins.load(std::memory_order_relaxed);
-      arguments += c.dropped_arguments.load(std::memory_order_relaxed);
-      memory += c.dropped_memory.load(std::memory_order_relaxed);
-      ends += c.lost_ends.load(std::memory_order_relaxed);
-    }
-  };
-
   reader& reader_of(block_ref ref) {
     const auto found = readers_.find(ref);
     if (found != readers_.end()) return found->second;
@@ -233,35 +248,11 @@ class collector {
     before->next.store(next, std::memory_order_release);
   }
 
-  // All that were ever counted.
-  losses count_losses() const {
-    losses now = dead_losses_;
-    for (block_ref ref = the_cold.logs.load(std::memory_order_acquire); ref != 0;) {
-      const log_block* const log = log_at(ref);
-      now.add(log->counters);
-      ref = log->next.load(std::memory_order_acquire);
-    }
-    now.add(the_cold.counters);
-    return now;
-  }
-  // Those that are in no trace yet. With `consume`, they are now.
-  losses new_losses(bool consume) {
-    const losses now = count_losses();
-    losses fresh = now;
-    fresh.dropped -= reported_losses_.dropped;
-    fresh.reentrant -= reported_losses_.reentrant;
-    fresh.arguments -= reported_losses_.arguments;
-    fresh.memory -= reported_losses_.memory;
-    fresh.ends -= reported_losses_.ends;
-    if (consume) reported_losses_ = now;
-    return fresh;
-  }
-
   std::unordered_map<block_ref, reader> readers_;
   foreign_ends foreign_ends_;
   recording_totals totals_;
-  losses dead_losses_;
-  losses reported_losses_;
+  losses dead_losses_;      // of threads that have ended
+  losses reported_losses_;  // up to the last cut
   std::uint64_t window_late_ = 0;
   std::uint64_t reported_cold_ = 0;
   time_base time_;
@@ -292,7 +283,8 @@ inline trace collector::collect(const cut& until, const window_facts& window, st
   assembly.builder().losses().unmatched_ends = ends.settle(parts);
   if (!keep) foreign_ends_ = std::move(ends);
   assembly.assemble(parts);
-  const losses lost = new_losses(!keep);
+  losses lost = until.lost;
+  lost.subtract(reported_losses_);
   loss_counts& counts = assembly.builder().losses();
   counts.dropped = lost.dropped;
   counts.reentrant = lost.reentrant;
@@ -302,11 +294,16 @@ inline trace collector::collect(const cut& until, const window_facts& window, st
   counts.cold_chunks = the_pool.cold_blocks() - reported_cold_;
   assembly.builder().info().profiler_bytes = blocks * block_bytes;
   assembly.add_loss_notes();
+  if (lost.cut_names != 0)
+    assembly.builder().add_note("names_cut", std::to_string(lost.cut_names) + " use(s) of names longer than " +
+                                                 std::to_string(max_name_bytes) +
+                                                 " bytes, which were cut: names that agree so far are one name");
   if (!keep) {
     totals_.kept += counts.kept;
     totals_.unfinished += counts.unfinished;
     for (std::size_t i = 0; i < parts.size(); ++i) give_room_back(until.places[i], parts[i].record);
     window_late_ = 0;
+    reported_losses_ = until.lost;
     reported_cold_ = the_pool.cold_blocks();
     parts.clear();
     retire(until);

@@ -20,6 +20,7 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define STEPPROF_LIKELY(x) __builtin_expect(!!(x), 1)
 #define STEPPROF_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define STEPPROF_ASSUME(x) ((x) ? static_cast<void>(0) : __builtin_unreachable())
 #define STEPPROF_ALWAYS_INLINE inline __attribute__((always_inline))
 #define STEPPROF_NOINLINE __attribute__((noinline))
 #define STEPPROF_COLD __attribute__((noinline, cold))
@@ -32,6 +33,7 @@
 #define STEPPROF_STRLEN(text) std::strlen(text)
 #define STEPPROF_LIKELY(x) (x)
 #define STEPPROF_UNLIKELY(x) (x)
+#define STEPPROF_ASSUME(x) __assume(x)
 #define STEPPROF_ALWAYS_INLINE __forceinline
 #define STEPPROF_NOINLINE __declspec(noinline)
 #define STEPPROF_COLD __declspec(noinline)

@@ -31,10 +31,11 @@ struct alignas(64) chunk_header {
   std::uint32_t bytes;     // of the whole chunk, header included
   std::uint32_t base_low;  // time of the entry; the high half holds for the first word
   std::uint32_t base_high;
-  std::uint32_t reserved_at_entry;       // bytes kept free for ends of scopes that were open at the entry
-  std::uint32_t dropped_before;          // begins of this thread refused so far
-  std::atomic<std::uint16_t> published;  // low 16 bits of the address behind the last whole record (see end_of_chunk)
-  std::uint16_t unused;
+  std::uint32_t reserved_at_entry;  // bytes kept free for ends of scopes that were open at the entry
+  std::uint32_t dropped_before;     // begins of this thread refused so far
+  // Address behind the last whole record, where the owner writes next. Of it only the low 16 bits count for readers, to
+  // whom the pool may be mapped elsewhere.
+  std::atomic<std::uintptr_t> published;
   std::atomic<std::uint32_t> state;  // chunk_state
   std::atomic<block_ref> next;       // the owner's next chunk; not 0 means: sealed, `published` is final
 };
@@ -48,8 +49,8 @@ static_assert(sizeof(chunk_header) == 64, "the header is one cache line");
 
 // How many bytes of the chunk hold whole records, header included. Acquire: the records are visible with it.
 [[nodiscard]] inline std::uint32_t published_bytes(const chunk_header* chunk) noexcept {
-  const auto base = static_cast<std::uint16_t>(reinterpret_cast<std::uintptr_t>(chunk));
-  return static_cast<std::uint16_t>(chunk->published.load(std::memory_order_acquire) - base);
+  const std::uintptr_t behind = chunk->published.load(std::memory_order_acquire);
+  return static_cast<std::uint16_t>(behind - reinterpret_cast<std::uintptr_t>(chunk));
 }
 
 }  // namespace detail

@@ -69,8 +69,7 @@ inline void init_chunk(block_ref ref, std::uint32_t thread, stamp base, std::uin
   c->base_high = base.high;
   c->reserved_at_entry = reserved;
   c->dropped_before = dropped;
-  c->unused = 0;
-  c->published.store(static_cast<std::uint16_t>(reinterpret_cast<std::uintptr_t>(c + 1)), std::memory_order_relaxed);
+  c->published.store(reinterpret_cast<std::uintptr_t>(c + 1), std::memory_order_relaxed);
   c->state.store(static_cast<std::uint32_t>(chunk_state::writing), std::memory_order_relaxed);
   c->next.store(0, std::memory_order_relaxed);
 }
@@ -78,7 +77,7 @@ inline void init_chunk(block_ref ref, std::uint32_t thread, stamp base, std::uin
 inline void match_high(writer* w, stamp now) noexcept {
   w->log->high = now.high;
   const bool slow = w->log->deep || the_cold.slow_clock.load(std::memory_order_relaxed);
-  w->high = slow ? unmatchable_high : now.high;
+  w->key = w->thread | (slow ? unmatchable_high : now.high);
 }
 
 // Makes `ref` the current chunk. The bytes kept for open ends move along, except in deep mode.
@@ -89,7 +88,6 @@ inline void enter_chunk(writer* w, block_ref ref, stamp now, std::uint32_t reser
   chunk_header* const fresh = chunk_at(ref);
   chunk_header* const old = w->chunk;
   w->chunk = fresh;
-  w->cursor = reinterpret_cast<char*>(fresh + 1);
   w->limit = end_of_chunk(fresh) - (log.deep ? 0 : reserved);
   match_high(w, now);
   old->state.store(static_cast<std::uint32_t>(chunk_state::sealed), std::memory_order_relaxed);
@@ -101,6 +99,10 @@ inline void enter_chunk(writer* w, block_ref ref, stamp now, std::uint32_t reser
 
 inline std::uint32_t reserved_bytes(const writer* w) noexcept {
   return w->log->deep ? w->log->deep_reserved : static_cast<std::uint32_t>(end_of_chunk(w->chunk) - w->limit);
+}
+
+inline std::uint32_t room(const writer* w) noexcept {
+  return static_cast<std::uint32_t>(w->limit - cursor(w->chunk));
 }
 
 inline constexpr std::uint32_t chunk_room = block_bytes - sizeof(chunk_header) - 8;
@@ -135,13 +137,13 @@ inline bool enter_deep(writer* w) noexcept {
   log.deep = true;
   log.deep_reserved = reserved;
   w->limit = end_of_chunk(w->chunk);
-  w->high = unmatchable_high;
+  w->key = w->thread | unmatchable_high;
   return true;
 }
 inline void leave_deep(writer* w, stamp now) noexcept {
   log_block& log = *w->log;
   const std::uint32_t reserved = log.deep_reserved;
-  if (static_cast<std::uint32_t>(end_of_chunk(w->chunk) - w->cursor) < reserved) {
+  if (static_cast<std::uint32_t>(end_of_chunk(w->chunk) - cursor(w->chunk)) < reserved) {
     const block_ref ref = pop_spare(log);
     if (ref == 0) return;  // stay
     log.deep = false;
@@ -149,17 +151,17 @@ inline void leave_deep(writer* w, stamp now) noexcept {
   } else {
     log.deep = false;
     w->limit = end_of_chunk(w->chunk) - reserved;
-    w->high = the_cold.slow_clock.load(std::memory_order_relaxed) ? unmatchable_high : log.high;
+    w->key = w->thread | (the_cold.slow_clock.load(std::memory_order_relaxed) ? unmatchable_high : log.high);
   }
   while (const block_ref ref = pop_spare(log)) the_pool.give_back(ref);
 }
 
 inline void write_epoch(writer* w, stamp now) noexcept {
-  char* const at = w->cursor;
+  char* const at = cursor(w->chunk);
   store_word(at, now.low, make_what(tag::epoch, 0));
   const std::uint64_t ticks = ticks_of(now);
   std::memcpy(at + 8, &ticks, 8);
-  publish(w, at + 16);
+  publish(w->chunk, at + 16);
   match_high(w, now);
 }
 
@@ -188,8 +190,7 @@ inline bool make_room(writer* w, stamp now, std::uint32_t bytes, std::uint32_t r
     while (log.spare_count * chunk_room < log.deep_reserved + reserve)
       if (!take_spare(log)) return false;
   const std::uint32_t epoch = now.high != log.high ? 16 : 0;
-  const auto room = static_cast<std::uint32_t>(w->limit - w->cursor);
-  if (room < bytes + (log.deep ? 0 : reserve) + epoch) {
+  if (room(w) < bytes + (log.deep ? 0 : reserve) + epoch) {
     const block_ref ref = take_chunk(log.deep ? small_bytes : reserved + reserve + bytes);
     if (ref == 0) return false;
     enter_chunk(w, ref, now, reserved);  // its header holds the time: no epoch record
@@ -204,25 +205,25 @@ inline bool make_room(writer* w, stamp now, std::uint32_t bytes, std::uint32_t r
 inline bool write_end(writer* w, stamp now, std::uint32_t what, std::uint64_t payload, std::uint32_t bytes) noexcept {
   log_block& log = *w->log;
   const bool changed = now.high != log.high;
-  const auto room = static_cast<std::uint32_t>(w->limit - w->cursor);
+  const std::uint32_t free = room(w);
   const std::uint32_t own = log.deep ? bytes : 0;  // outside deep mode the end's own bytes lie behind `limit`
-  if (room < own || (changed && room < own + 16)) {
+  if (free < own || (changed && free < own + 16)) {
     block_ref ref = log.deep ? pop_spare(log) : 0;
     if (ref == 0) ref = take_chunk(log.deep ? small_bytes : reserved_bytes(w));
     if (ref != 0) {
       enter_chunk(w, ref, now, reserved_bytes(w));
     } else {
-      if (room < own) return false;
+      if (free < own) return false;
       if ((what >> 24) == static_cast<std::uint32_t>(tag::end)) what = make_what(tag::end_untimed, what);
     }
   } else if (changed) {
     write_epoch(w, now);
   }
-  char* const at = w->cursor;
+  char* const at = cursor(w->chunk);
   store_word(at, now.low, what);
   if (bytes == 16) std::memcpy(at + 8, &payload, 8);
   adjust_reserve(w, -static_cast<std::int32_t>(bytes));
-  publish(w, at + bytes);
+  publish(w->chunk, at + bytes);
   if (log.deep && log.deep_reserved < chunk_room / 4) leave_deep(w, now);
   return true;
 }
@@ -232,12 +233,15 @@ inline bool write_end(writer* w, stamp now, std::uint32_t what, std::uint64_t pa
 inline void at_thread_exit(void*) {
   thread_block& mine = this_thread;
   mine.exited = true;
-  if (mine.active == &the_writers.unregistered) return;
   log_block* const log = mine.own.log;
-  mine.active = &the_writers.unregistered;
-  mine.own.log = nullptr;  // it may be given back from now on
+  if (log == nullptr) return;
+  ++mine.own.inside;  // a handler must not find half of this
   signal_fence();
+  mine.own.key = unmatchable_high;
+  mine.own.log = nullptr;  // it may be given back from now on
   while (const block_ref ref = pop_spare(*log)) the_pool.give_back(ref);
+  signal_fence();
+  --mine.own.inside;
   // Release: whoever sees the log dead sees all that it holds.
   log->state.store(log_state::dead, std::memory_order_release);
 }
@@ -274,9 +278,8 @@ inline writer* register_thread() noexcept {
   init_chunk(chunk_ref, log->thread, now, 0, 0);
   writer& w = mine.own;
   w.chunk = chunk_at(chunk_ref);
-  w.cursor = reinterpret_cast<char*>(w.chunk + 1);
   w.limit = end_of_chunk(w.chunk);
-  w.thread = log->thread;
+  w.thread = static_cast<std::uint64_t>(log->thread) << 32;
   w.log = log;
   match_high(&w, now);
   exit_hook().arm(&mine);
@@ -288,32 +291,26 @@ inline writer* register_thread() noexcept {
   return &w;
 }
 
+enum class entered { now, before };
+
 // While it lives the calling thread is inside the recorder: scopes of signal handlers are refused. `w` is null when
-// this thread cannot record, or is inside the recorder already.
+// this thread cannot record, or was inside the recorder already.
 class inside_recorder {
  public:
-  inside_recorder() noexcept : seen_(this_thread.active), w(seen_ == &this_thread.own ? seen_ : nullptr) { enter(); }
-  // With a writer that the hot path saw before it said busy.
-  explicit inside_recorder(writer* seen) noexcept : seen_(seen), w(seen == &this_thread.own ? seen : nullptr) {
-    enter();
+  explicit inside_recorder(entered when = entered::now) noexcept : w(nullptr) {
+    writer& own = this_thread.own;
+    if (when == entered::now) ++own.inside;
+    signal_fence();
+    if (own.inside == 0) w = own.log != nullptr ? &own : register_thread();
   }
   ~inside_recorder() {
     signal_fence();
-    if (seen_ != &the_writers.busy) this_thread.active = w != nullptr ? w : &the_writers.unregistered;
+    --this_thread.own.inside;
   }
   inside_recorder(const inside_recorder&) = delete;
   inside_recorder& operator=(const inside_recorder&) = delete;
-  [[nodiscard]] bool reentrant() const noexcept { return seen_ == &the_writers.busy; }
+  [[nodiscard]] static bool reentrant() noexcept { return this_thread.own.inside > 0; }
 
- private:
-  void enter() noexcept {
-    this_thread.active = &the_writers.busy;
-    signal_fence();
-    if (w == nullptr && !reentrant()) w = register_thread();
-  }
-  writer* seen_;
-
- public:
   writer* w;
 };
 
@@ -323,50 +320,53 @@ inline log_counters& my_counters() noexcept {
   return log != nullptr ? log->counters : the_cold.counters;
 }
 
-inline void count_dropped_begin(const inside_recorder& inside) noexcept {
+inline void count_dropped_begin() noexcept {
   log_counters& counters = my_counters();
   counters.dropped_begins.fetch_add(1, std::memory_order_relaxed);
-  if (inside.reentrant()) counters.reentrant.fetch_add(1, std::memory_order_release);
+  if (inside_recorder::reentrant()) counters.reentrant.fetch_add(1, std::memory_order_release);
 }
 
 // --- the functions of the table -------------------------------------------------------------------------------------
 
-inline std::uint32_t cold_begin(stamp now, std::uint32_t what, writer* seen) noexcept {
-  const inside_recorder inside(seen);
+inline std::uint32_t cold_begin(stamp now, std::uint32_t what) noexcept {
+  const bool is_new = this_thread.own.log == nullptr;
+  const inside_recorder inside(entered::before);
   writer* const w = inside.w;
   now = trusted(now);
   // Registering a thread takes longer than most scopes: what it costs is not to be in the first of them.
-  if (w != nullptr && seen != w) now = read_clock();
+  if (w != nullptr && is_new) now = read_clock();
   if (w == nullptr || !make_room(w, now, 8, 8)) {
-    count_dropped_begin(inside);
+    count_dropped_begin();
     return 0;
   }
-  char* const at = w->cursor;
+  char* const at = cursor(w->chunk);
   store_word(at, now.low, what);
   adjust_reserve(w, 8);
-  publish(w, at + 8);
-  return w->thread;
+  publish(w->chunk, at + 8);
+  return w->log->thread;
 }
 
 inline bool append_record(std::uint32_t what, bool timed, const record_part* parts, std::uint32_t count,
                           std::int32_t reserve) noexcept;
 
-inline void cold_end(stamp now, std::uint32_t id, std::uint32_t thread, writer* seen) noexcept {
-  if (seen->thread == thread) {
-    const inside_recorder inside(seen);
-    if (!write_end(seen, trusted(now), make_what(tag::end, id), 0, 8))
-      seen->log->counters.lost_ends.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
-  signal_fence();
-  this_thread.active = seen;
-  // Begun in the process that forked this one: nobody waits for its end.
-  if (thread < the_cold.first_thread.load(std::memory_order_relaxed)) return;
-  if (thread == this_thread.own.thread) {
+// Inside the recorder. True when the end is done with.
+inline bool end_here(stamp now, std::uint32_t id, std::uint32_t thread) noexcept {
+  writer& own = this_thread.own;
+  if (thread != this_thread_id()) return false;
+  if (inside_recorder::reentrant() || own.log == nullptr)
     // Ended inside the recorder, or after this thread's exit was seen: it stays open and is reported as unfinished.
     the_cold.counters.lost_ends.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
+  else if (!write_end(&own, trusted(now), make_what(tag::end, id), 0, 8))
+    own.log->counters.lost_ends.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+inline void cold_end(stamp now, std::uint32_t id, std::uint32_t thread) noexcept {
+  const bool done = end_here(now, id, thread);
+  signal_fence();
+  --this_thread.own.inside;
+  // One that was begun in the process that forked this one has nobody who waits for its end.
+  if (done || thread < the_cold.first_thread.load(std::memory_order_relaxed)) return;
   const std::uint64_t owner = thread;
   const record_part part{&owner, 8};
   append_record(make_what(tag::foreign_end, id), true, &part, 1, 0);
@@ -378,10 +378,10 @@ inline std::uint32_t register_site(call_site& site) noexcept {
   if (size > max_name_bytes) my_counters().cut_names.fetch_add(1, std::memory_order_relaxed);
   const std::uint32_t place =
       the_names.sites.insert(site.name, cut_text(site.name, size, max_name_bytes), site.file, site.line);
-  if (place == 0) return overflow_name;
-  // Relaxed: the id is only a number; the name behind it was published when it was inserted.
-  site.id.store(place, std::memory_order_relaxed);
-  return place;
+  if (place == 0) return what_of(tag::begin_user, overflow_name);
+  // Relaxed: it is only a number; the name behind it was published when it was inserted.
+  site.what.store(what_of(tag::begin_user, place), std::memory_order_relaxed);
+  return what_of(tag::begin_user, place);
 }
 
 inline std::uint32_t cache_slot(const char* text, std::size_t size) noexcept {
@@ -404,11 +404,11 @@ inline bool note_name_session(writer* w, std::uint32_t session) noexcept {
   if (w->log->name_session == session) return true;
   const stamp now = read_clock();
   if (!make_room(w, now, 16, 0)) return false;
-  char* const at = w->cursor;
+  char* const at = cursor(w->chunk);
   const std::uint64_t payload = session;
   store_word(at, now.low, make_what(tag::name_session, 0));
   std::memcpy(at + 8, &payload, 8);
-  publish(w, at + 16);
+  publish(w->chunk, at + 16);
   w->log->name_session = session;
   return true;
 }
@@ -457,13 +457,13 @@ inline void copy_parts(char* at, const record_part* parts, std::uint32_t count, 
   std::memset(at, 0, static_cast<std::size_t>(end - at));
 }
 
-inline void count_dropped_record(const inside_recorder& inside, std::uint32_t what) noexcept {
+inline void count_dropped_record(std::uint32_t what) noexcept {
   log_counters& counters = my_counters();
   switch (static_cast<tag>(what >> 24)) {
     case tag::begin_manual_op:
     case tag::begin_manual_user:
     case tag::begin_manual_backward:
-      count_dropped_begin(inside);
+      count_dropped_begin();
       break;
     case tag::end_manual:
     case tag::foreign_end:
@@ -484,7 +484,7 @@ inline bool append_record(std::uint32_t what, bool timed, const record_part* par
   const inside_recorder inside;
   writer* const w = inside.w;
   if (w == nullptr) {
-    count_dropped_record(inside, what);
+    count_dropped_record(what);
     return false;
   }
   std::uint32_t payload = 0;
@@ -495,23 +495,24 @@ inline bool append_record(std::uint32_t what, bool timed, const record_part* par
     std::uint64_t serial = 0;
     std::memcpy(&serial, parts[0].data, 8);
     if (write_end(w, now, what, serial, 16)) return true;
-    count_dropped_record(inside, what);
+    count_dropped_record(what);
     return false;
   }
   if (padded > chunk_room / 2 || !make_room(w, now, 8 + padded, static_cast<std::uint32_t>(reserve))) {
-    count_dropped_record(inside, what);
+    count_dropped_record(what);
     return false;
   }
-  char* const at = w->cursor;
+  char* const at = cursor(w->chunk);
   store_word(at, timed ? now.low : payload, what);
   copy_parts(at + 8, parts, count, padded);
   adjust_reserve(w, reserve);
-  publish(w, at + 8 + padded);
+  publish(w->chunk, at + 8 + padded);
   return true;
 }
 
 inline void set_this_thread_name(const char* text, std::size_t size) noexcept {
-  if (this_thread.active == &this_thread.own) this_thread.own.log->name.set(text, size);
+  log_block* const log = this_thread.own.log;
+  if (log != nullptr) log->name.set(text, size);
 }
 
 // --- control --------------------------------------------------------------------------------------------------------

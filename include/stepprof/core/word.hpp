@@ -56,6 +56,10 @@ inline constexpr std::uint32_t id_mask = 0xffffffu;
 [[nodiscard]] constexpr std::uint32_t make_what(tag t, std::uint32_t id) noexcept {
   return (static_cast<std::uint32_t>(t) << 24) | (id & id_mask);
 }
+// The same of an id that is known to have no other bits.
+[[nodiscard]] constexpr std::uint32_t what_of(tag t, std::uint32_t id) noexcept {
+  return (static_cast<std::uint32_t>(t) << 24) + id;
+}
 [[nodiscard]] constexpr tag tag_of(word w) noexcept {
   return static_cast<tag>(w.what >> 24);
 }

@@ -32,7 +32,7 @@ class basic_manual_scope {
     if (serial_ == 0) return;
     const detail::record_part part{&serial_, 8};
     // The room for the end was kept in the log of the thread that began; elsewhere it must be found.
-    const bool own = detail::this_thread.own.thread == thread_;
+    const bool own = detail::this_thread_id() == thread_;
     detail::cold_paths()->append(detail::make_what(detail::tag::end_manual, id_), true, &part, 1, own ? -16 : 0);
     serial_ = 0;
   }
@@ -49,7 +49,7 @@ class basic_manual_scope {
     const std::uint32_t what =
         detail::make_what(detail::tag::begin_manual_op, id_) + (static_cast<std::uint32_t>(kind) << 24);
     if (!cold->append(what, true, &part, 1, 16)) serial_ = 0;
-    thread_ = detail::this_thread.own.thread;
+    thread_ = detail::this_thread_id();
     return serial_ != 0;
   }
 

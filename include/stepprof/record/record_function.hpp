@@ -46,10 +46,6 @@ constexpr scope_kind kind_of(const Attributes&... attributes) noexcept {
   return kind;
 }
 
-constexpr std::uint32_t begin_what(scope_kind kind, std::uint32_t id) noexcept {
-  return make_what(tag::begin_op, id) + (static_cast<std::uint32_t>(kind) << 24);
-}
-
 }  // namespace detail
 
 /// A scope: records the time from its construction to its destruction, under a name, on the calling thread.
@@ -72,7 +68,8 @@ class basic_record_function {
     (detail::pick_sequence(sequence_, attributes), ...);  // a link names the number also when nothing records
     if (STEPPROF_UNLIKELY(flags != 0)) {
       const detail::cold_table* const cold = detail::cold_paths();
-      if (cold != nullptr) open(flags, cold->intern(name.data(), name.size()), attributes...);
+      if (cold != nullptr)
+        open(flags, detail::what_of(detail::tag::begin_user, cold->intern(name.data(), name.size())), attributes...);
     }
   }
   /// For STEPPROF_SCOPE: the name was registered at the call site.
@@ -82,14 +79,14 @@ class basic_record_function {
     const std::uint32_t flags = gate();
     (detail::pick_sequence(sequence_, attributes), ...);
     if (STEPPROF_UNLIKELY(flags != 0)) {
-      // Relaxed: the id is only a number.
-      std::uint32_t id = site.id.load(std::memory_order_relaxed);
-      if (STEPPROF_UNLIKELY(id == 0)) id = register_site(site);
-      if (STEPPROF_LIKELY(id != 0)) open(flags, id, attributes...);
+      // Relaxed: it is only a number.
+      std::uint32_t what = site.what.load(std::memory_order_relaxed);
+      if (STEPPROF_UNLIKELY(what == 0)) what = register_site(site);
+      if (STEPPROF_LIKELY(what != 0)) open(flags, what, attributes...);
     }
   }
   STEPPROF_ALWAYS_INLINE ~basic_record_function() {
-    if (STEPPROF_UNLIKELY(thread_ != 0)) detail::end_scope<Clock>(thread_, id_);
+    if (thread_ != 0) detail::end_scope<Clock>(thread_, what_);
   }
   basic_record_function(const basic_record_function&) = delete;
   basic_record_function& operator=(const basic_record_function&) = delete;
@@ -98,13 +95,13 @@ class basic_record_function {
   [[nodiscard]] bool recorded() const noexcept { return thread_ != 0; }
 
   /// What a tape's node keeps of this forward scope: its thread and the sequence number it was given.
-  [[nodiscard]] forward_link link() const noexcept { return {thread_, sequence_}; }
+  [[nodiscard]] forward_link link() const noexcept { return {static_cast<std::uint32_t>(thread_ >> 32), sequence_}; }
 
   /// Adds an argument while the scope is open. On the scope's own thread; when scopes of one name are open inside each
   /// other, it goes to the innermost. Does nothing while nothing records.
   template <class T>
   void add_arg(text_ref key, const T& value) noexcept {
-    if (thread_ != 0 && gate() != 0) detail::write_argument(id_, key, detail::value_of(value));
+    if (thread_ != 0 && gate() != 0) detail::write_argument(what_ & detail::id_mask, key, detail::value_of(value));
   }
   void add_arg(text_ref key, const char* value) noexcept { add_arg(key, text_ref(value)); }
 
@@ -118,10 +115,12 @@ class basic_record_function {
     return cold == nullptr ? 0 : cold->register_site(site);
   }
   template <class... Attributes>
-  STEPPROF_ALWAYS_INLINE void open(std::uint32_t flags, std::uint32_t id, const Attributes&... attributes) noexcept {
-    id_ = id;
-    thread_ =
-        detail::begin_scope<Clock>(detail::begin_what(detail::kind_of<scope_kind::user_annotation>(attributes...), id));
+  STEPPROF_ALWAYS_INLINE void open(std::uint32_t flags, std::uint32_t what, const Attributes&... attributes) noexcept {
+    constexpr scope_kind usual = scope_kind::user_annotation;
+    const scope_kind kind = detail::kind_of<usual>(attributes...);
+    what_ = what;
+    thread_ = detail::begin_scope<Clock>(
+        what + ((static_cast<std::uint32_t>(kind) - static_cast<std::uint32_t>(usual)) << 24));
     if constexpr (sizeof...(Attributes) != 0) {
       if (thread_ != 0) (detail::write_attribute(flags, attributes), ...);
     } else {
@@ -129,8 +128,8 @@ class basic_record_function {
     }
   }
 
-  std::uint32_t thread_ = 0;  // whose log holds the begin; 0: not recorded
-  std::uint32_t id_ = 0;
+  std::uint64_t thread_ = 0;  // whose log holds the begin << 32; 0: not recorded
+  std::uint32_t what_ = 0;    // of the begin word if this were a user annotation
   std::int64_t sequence_ = -1;
 };
 

@@ -73,9 +73,9 @@ inline void after_fork_in_child() {
   the_generation.fetch_add(1, std::memory_order_relaxed);
   the_cold.first_thread.store(the_registry.next_thread.load(std::memory_order_relaxed), std::memory_order_relaxed);
   thread_block& mine = this_thread;
-  if (!mine.exited) mine.active = &the_writers.unregistered;
-  mine.own.log = nullptr;
+  mine.own.key = unmatchable_high;
   mine.own.thread = 0;
+  mine.own.log = nullptr;
   control_state& state = control();
   state.running = nullptr;
   state.reader.reset_after_fork();

@@ -46,7 +46,7 @@ class window_control {
     write_step_mark(number);
     step_border border;
     border.number = number;
-    border.thread = this_thread.own.thread;
+    border.thread = this_thread_id();
     border.ticks = ticks_of(read_clock());
     window_.borders.push_back(border);
   }
@@ -154,7 +154,7 @@ class window_control {
     write_step_mark(step);  // gives the calling thread a log, so that its first step has a place
     step_border border;
     border.number = step;
-    border.thread = this_thread.own.thread;
+    border.thread = this_thread_id();
     border.ticks = cut_.ticks;
     window_.borders.push_back(border);
   }

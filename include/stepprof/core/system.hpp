@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -16,7 +17,7 @@
 #include <unistd.h>    // getpid
 #endif
 #if STEPPROF_LINUX
-#include <sys/syscall.h>  // gettid, which old C libraries do not wrap
+#include <sys/syscall.h>  // gettid and tgkill, which old C libraries do not wrap
 #endif
 
 STEPPROF_BEGIN_NAMESPACE
@@ -63,6 +64,16 @@ inline std::uint64_t system_thread_id() noexcept {
   return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(::pthread_self()));
 #else
   return 0;
+#endif
+}
+
+// Whether the thread of this id (not 0) is gone: nothing that it did is still to come. False also when unknown.
+inline bool system_thread_has_ended(std::uint64_t id) noexcept {
+#if STEPPROF_LINUX
+  return ::syscall(SYS_tgkill, ::getpid(), static_cast<pid_t>(id), 0) != 0 && errno == ESRCH;
+#else
+  static_cast<void>(id);
+  return false;
 #endif
 }
 
@@ -120,17 +131,28 @@ inline void system_program_name(char* out, std::size_t size) noexcept {
 // --- the end of threads, and fork -----------------------------------------------------------------------------------
 
 #if STEPPROF_POSIX
+// glibc keeps the values of a thread's first 32 keys in the thread itself; for more it allocates memory when a thread
+// first sets one, which a signal handler, where a thread may record its first scope, must not do.
+#if defined(__GLIBC__)
+inline constexpr bool keys_may_allocate = true;
+#else
+inline constexpr bool keys_may_allocate = false;
+#endif
+inline constexpr pthread_key_t keys_in_thread = 32;
+
 struct thread_exit_hook {
   pthread_key_t key{};
   bool made = false;
+  // The system gives the lowest key that is free. False when it has none that can be used.
   bool install(void (*at_exit)(void*)) noexcept {
-    if (!made) made = ::pthread_key_create(&key, at_exit) == 0;
+    if (made || ::pthread_key_create(&key, at_exit) != 0) return made;
+    made = !keys_may_allocate || key < keys_in_thread;
+    if (!made) ::pthread_key_delete(key);
     return made;
   }
-  // From now on the exit of this thread calls the hook, after its thread_local destructors.
-  void arm(void* value) noexcept {
-    if (made) ::pthread_setspecific(key, value);
-  }
+  // From now on the exit of this thread calls the hook, after its thread_local destructors. False: nothing will, and
+  // whoever wants to know has to ask system_thread_has_ended.
+  bool arm(void* value) noexcept { return made && ::pthread_setspecific(key, value) == 0; }
 };
 inline void install_fork_hooks(void (*before)(), void (*in_parent)(), void (*in_child)()) noexcept {
   ::pthread_atfork(before, in_parent, in_child);
@@ -142,7 +164,7 @@ struct thread_exit_hook {
     call() = at_exit;
     return true;
   }
-  void arm(void* value) noexcept {
+  bool arm(void* value) noexcept {
     struct watcher {
       void* value = nullptr;
       ~watcher() {
@@ -151,6 +173,7 @@ struct thread_exit_hook {
     };
     static thread_local watcher on_exit;
     on_exit.value = value;
+    return true;
   }
   static void (*&call() noexcept)(void*) {
     static void (*hook)(void*) = nullptr;

@@ -40,7 +40,9 @@ inline STEPPROF_SHARED STEPPROF_CONSTINIT shared_writers the_writers = {
     {nullptr, nullptr, nullptr, unmatchable_high, 0, nullptr},
     {nullptr, nullptr, nullptr, unmatchable_high, 0, nullptr}};
 
-// What a thread owns outside the pool. Trivial on purpose: no constructor, no destructor, no guard.
+// What a thread owns outside the pool. Trivial on purpose: no constructor, no destructor, no guard. In a library that
+// is loaded while the program runs glibc allocates it when a thread first records; only there a thread's first scope
+// should not be one of a signal handler.
 struct thread_block {
   writer* active;
   writer own;

@@ -12,12 +12,29 @@
 #include <stepprof/core/clock.hpp>
 
 #if STEPPROF_POSIX
+#include <dlfcn.h>     // keeps the module of the cold paths loaded
 #include <pthread.h>   // the key that sees a thread end, fork handlers, the name of a thread
 #include <sys/mman.h>  // the pool is mapped memory
 #include <unistd.h>    // getpid
 #endif
 #if STEPPROF_LINUX
 #include <sys/syscall.h>  // gettid and tgkill, which old C libraries do not wrap
+#endif
+
+// Only code that was compiled for a shared library can be unloaded. A program, which may be static, is to have no
+// reference to the dynamic linker at all.
+#if STEPPROF_POSIX && defined(RTLD_NOLOAD) && defined(RTLD_NODELETE) && \
+    (defined(__APPLE__) || (defined(__PIC__) && !defined(__PIE__)))
+#define STEPPROF_PIN_POSIX 1
+#else
+#define STEPPROF_PIN_POSIX 0
+#endif
+#if !STEPPROF_PORTABLE && defined(_WIN32)
+#define STEPPROF_PIN_WINDOWS 1
+struct HINSTANCE__;  // as <windows.h> declares them, without its macros
+extern "C" __declspec(dllimport) int __stdcall GetModuleHandleExA(unsigned long, const char*, HINSTANCE__**);
+#else
+#define STEPPROF_PIN_WINDOWS 0
 #endif
 
 STEPPROF_BEGIN_NAMESPACE
@@ -125,6 +142,39 @@ inline void system_program_name(char* out, std::size_t size) noexcept {
   out[used] = 0;
 #else
   static_cast<void>(size);
+#endif
+}
+
+// --- modules --------------------------------------------------------------------------------------------------------
+
+#if STEPPROF_PIN_POSIX && defined(__ELF__)
+// Weak: where these are in a library of their own (glibc before 2.34) nobody has to link it. A process that has none of
+// them cannot have loaded this module with them.
+static decltype(::dladdr) weak_dladdr __attribute__((weakref("dladdr")));
+static decltype(::dlopen) weak_dlopen __attribute__((weakref("dlopen")));
+#endif
+
+// From now on the library that this is called from is never unloaded. A program needs no pin; that its name may be none
+// that can be opened does no harm. Takes the dynamic linker's lock, under which constructors of libraries run: not to
+// be called with a lock held.
+STEPPROF_OWN inline void system_pin_this_module() noexcept {
+#if STEPPROF_PIN_POSIX
+#if defined(__ELF__)
+  if (weak_dladdr == nullptr || weak_dlopen == nullptr) return;
+  auto* const find_module = &weak_dladdr;
+  auto* const open_module = &weak_dlopen;
+#else
+  auto* const find_module = &::dladdr;
+  auto* const open_module = &::dlopen;
+#endif
+  Dl_info module{};
+  if (find_module(reinterpret_cast<const void*>(&system_pin_this_module), &module) == 0) return;
+  // A loaded library is found by the name that it was loaded by, even if that path leads nowhere any more.
+  open_module(module.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+#elif STEPPROF_PIN_WINDOWS
+  HINSTANCE__* module = nullptr;
+  const auto* const inside = reinterpret_cast<const char*>(&system_pin_this_module);
+  ::GetModuleHandleExA(1u | 4u, inside, &module);  // pin the module; of an address
 #endif
 }
 

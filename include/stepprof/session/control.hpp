@@ -82,6 +82,11 @@ inline void after_fork_in_child() {
   state.mutex.unlock();
 }
 
+// Whoever may install the cold paths keeps them loaded first, with no lock held.
+inline void pin_recorder() noexcept {
+  if (cold_paths() == nullptr) system_pin_this_module();
+}
+
 // Puts the cold paths in place. Under the control lock, before the gate opens for the first time.
 inline void install_recorder(control_state& state) {
   if (state.installed) return;

@@ -283,6 +283,7 @@ inline void profile::start(std::error_code& ec) {
     ec = callback_error("start");
     return;
   }
+  detail::pin_recorder();
   aftermath after;
   {
     const std::lock_guard<detail::fork_safe_mutex> serial(control_);

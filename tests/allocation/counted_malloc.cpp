@@ -14,22 +14,22 @@ void __libc_free(void* old) noexcept;
 
 namespace {
 // Of an executable: need no memory of their own.
-thread_local std::uint64_t calls = 0;
+thread_local std::uint64_t call_count = 0;
 thread_local std::uint64_t awaited_call = 0;
 thread_local void (*at_awaited_call)() = nullptr;
 
 void count_call() noexcept {
-  if (++calls == awaited_call) at_awaited_call();
+  if (++call_count == awaited_call) at_awaited_call();
 }
 }  // namespace
 
 std::uint64_t test::heap_calls() noexcept {
-  return calls;
+  return call_count;
 }
 
 void test::at_heap_call(std::uint64_t n, void (*once)()) noexcept {
   at_awaited_call = once;
-  awaited_call = n == 0 ? 0 : calls + n;
+  awaited_call = n == 0 ? 0 : call_count + n;
 }
 
 extern "C" {

@@ -13,4 +13,4 @@ endif()
 set(stepprof_sanitizer_environment
   ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1
   UBSAN_OPTIONS=print_stacktrace=1
-  TSAN_OPTIONS=second_deadlock_stack=1:die_after_fork=0)  # children of fork may have threads
+  TSAN_OPTIONS=second_deadlock_stack=1)

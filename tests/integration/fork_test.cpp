@@ -115,12 +115,12 @@ TEST_CASE("a process may be forked while callbacks run", "[fork]") {
   in_hook.get_future().wait();
   CHECK(run_in_child([&] {
           std::atomic<int> started{0}, stopped{0};
-          in_two_threads([&] {
+          test::twice_in_child([&] {
             std::error_code ec;
             prof.start(ec);
             started += ec ? 0 : 1;
           });
-          in_two_threads([&] {
+          test::twice_in_child([&] {
             std::error_code ec;
             prof.stop(ec);
             stopped += ec ? 0 : 1;

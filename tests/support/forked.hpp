@@ -30,6 +30,15 @@ inline int run_in_child(const std::function<bool()>& work) {
   return status_of(child);
 }
 
+// ThreadSanitizer ends a child that makes threads when its parent had several.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool children_of_threads_may_have_threads = false;
+#elif defined(__has_feature)
+inline constexpr bool children_of_threads_may_have_threads = !__has_feature(thread_sanitizer);
+#else
+inline constexpr bool children_of_threads_may_have_threads = true;
+#endif
+
 inline void in_two_threads(const std::function<void()>& work) {
   std::atomic<int> ready{0};
   const auto begin_together = [&] {
@@ -40,6 +49,12 @@ inline void in_two_threads(const std::function<void()>& work) {
   std::thread other(begin_together);
   begin_together();
   other.join();
+}
+
+inline void twice_in_child(const std::function<void()>& work) {
+  if (children_of_threads_may_have_threads) return in_two_threads(work);
+  work();
+  work();
 }
 
 inline std::int64_t calls(const stepprof::trace& t, const char* name) {
@@ -56,14 +71,15 @@ inline stepprof::profile_options every_step_a_cycle(std::function<void(const ste
   return options;
 }
 
-// What a child does with a profile of its own: 40 scopes, 20 steps, by two threads, and everything that has a lock.
+// What a child does with a profile of its own: 40 scopes, 20 steps, by two threads where that can be, and everything
+// that has a lock.
 inline bool child_can_profile() {
   std::int64_t recorded = 0;
   bool right = true;
   std::atomic<int> reported{0};
   stepprof::set_diagnostics_hook([&](const stepprof::diagnostic& d) { reported += d.code == "step_refused"; });
   stepprof::profile prof(every_step_a_cycle([&](const stepprof::trace& t) { recorded += calls(t, "child"); }));
-  in_two_threads([&] {
+  twice_in_child([&] {
     for (int i = 0; i < 10; ++i) {
       STEPPROF_SCOPE("child");
       { STEPPROF_SCOPE("child"); }

@@ -26,6 +26,8 @@
 #define STEPPROF_COLD __attribute__((noinline, cold))
 // Process-wide objects must be one object even when a library is built with hidden visibility.
 #define STEPPROF_SHARED __attribute__((visibility("default")))
+// A function of which each program and library calls its own, even when another one exports it, too.
+#define STEPPROF_OWN __attribute__((visibility("hidden")))
 // Folds the length of a literal without a header.
 #define STEPPROF_STRLEN(text) __builtin_strlen(text)
 #else
@@ -38,6 +40,7 @@
 #define STEPPROF_NOINLINE __declspec(noinline)
 #define STEPPROF_COLD __declspec(noinline)
 #define STEPPROF_SHARED
+#define STEPPROF_OWN
 #endif
 
 // For a function that only takes the address of what its n-th argument points to: a block just allocated is not "used

@@ -13,28 +13,40 @@ void __libc_free(void* old) noexcept;
 }
 
 namespace {
-thread_local std::uint64_t calls = 0;  // of an executable: needs no memory of its own
+// Of an executable: need no memory of their own.
+thread_local std::uint64_t call_count = 0;
+thread_local std::uint64_t awaited_call = 0;
+thread_local void (*at_awaited_call)() = nullptr;
+
+void count_call() noexcept {
+  if (++call_count == awaited_call) at_awaited_call();
 }
+}  // namespace
 
 std::uint64_t test::heap_calls() noexcept {
-  return calls;
+  return call_count;
+}
+
+void test::at_heap_call(std::uint64_t n, void (*once)()) noexcept {
+  at_awaited_call = once;
+  awaited_call = n == 0 ? 0 : call_count + n;
 }
 
 extern "C" {
 void* malloc(std::size_t size) noexcept {
-  ++calls;
+  count_call();
   return __libc_malloc(size);
 }
 void* calloc(std::size_t count, std::size_t size) noexcept {
-  ++calls;
+  count_call();
   return __libc_calloc(count, size);
 }
 void* realloc(void* old, std::size_t size) noexcept {
-  ++calls;
+  count_call();
   return __libc_realloc(old, size);
 }
 void* memalign(std::size_t alignment, std::size_t size) noexcept {
-  ++calls;
+  count_call();
   return __libc_memalign(alignment, size);
 }
 void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
@@ -45,7 +57,7 @@ int posix_memalign(void** out, std::size_t alignment, std::size_t size) noexcept
   return *out == nullptr ? ENOMEM : 0;
 }
 void free(void* old) noexcept {
-  if (old != nullptr) ++calls;
+  if (old != nullptr) count_call();
   __libc_free(old);
 }
 }

@@ -230,6 +230,21 @@ inline bool write_end(writer* w, stamp now, std::uint32_t what, std::uint64_t pa
 
 // --- threads --------------------------------------------------------------------------------------------------------
 
+// Its thread writes no more. Called by that thread, or when it is gone.
+inline void end_log(log_block& log) noexcept {
+  while (const block_ref ref = pop_spare(log)) the_pool.give_back(ref);
+  // Release: whoever sees the log dead sees all that it holds.
+  log.state.store(log_state::dead, std::memory_order_release);
+}
+
+// Whether what the log holds is final. Control side only.
+inline bool has_ended(log_block& log) noexcept {
+  if (log.state.load(std::memory_order_acquire) == log_state::dead) return true;
+  if (log.asked_thread == 0 || !system_thread_has_ended(log.asked_thread)) return false;
+  end_log(log);
+  return true;
+}
+
 inline void at_thread_exit(void*) {
   thread_block& mine = this_thread;
   mine.exited = true;
@@ -239,11 +254,9 @@ inline void at_thread_exit(void*) {
   signal_fence();
   mine.own.key = unmatchable_high;
   mine.own.log = nullptr;  // it may be given back from now on
-  while (const block_ref ref = pop_spare(*log)) the_pool.give_back(ref);
   signal_fence();
   --mine.own.inside;
-  // Release: whoever sees the log dead sees all that it holds.
-  log->state.store(log_state::dead, std::memory_order_release);
+  end_log(*log);
 }
 
 inline void name_thread(log_block& log, const thread_block& mine) noexcept {
@@ -282,7 +295,7 @@ inline writer* register_thread() noexcept {
   w.thread = static_cast<std::uint64_t>(log->thread) << 32;
   w.log = log;
   match_high(&w, now);
-  exit_hook().arm(&mine);
+  if (!exit_hook().arm(&mine)) log->asked_thread = system_thread_id();
   block_ref head = the_cold.logs.load(std::memory_order_relaxed);
   do {
     log->next.store(head, std::memory_order_relaxed);

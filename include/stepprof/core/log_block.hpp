@@ -52,6 +52,7 @@ struct alignas(64) log_block {
   block_ref self = 0;
   std::uint32_t thread = 0;  // logical id
   std::uint64_t os_thread = 0;
+  std::uint64_t asked_thread = 0;  // not 0: its end will not be seen, the system is to be asked for this id
   std::atomic<log_state> state{log_state::live};
   std::atomic<block_ref> next{0};     // in the list of all logs
   block_ref first = 0;                // the first chunk, set before the log is in the list

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -11,12 +12,29 @@
 #include <stepprof/core/clock.hpp>
 
 #if STEPPROF_POSIX
+#include <dlfcn.h>     // keeps the module of the cold paths loaded
 #include <pthread.h>   // the key that sees a thread end, fork handlers, the name of a thread
 #include <sys/mman.h>  // the pool is mapped memory
 #include <unistd.h>    // getpid
 #endif
 #if STEPPROF_LINUX
-#include <sys/syscall.h>  // gettid, which old C libraries do not wrap
+#include <sys/syscall.h>  // gettid and tgkill, which old C libraries do not wrap
+#endif
+
+// Only code that was compiled for a shared library can be unloaded. A program, which may be static, is to have no
+// reference to the dynamic linker at all.
+#if STEPPROF_POSIX && defined(RTLD_NOLOAD) && defined(RTLD_NODELETE) && \
+    (defined(__APPLE__) || (defined(__PIC__) && !defined(__PIE__)))
+#define STEPPROF_PIN_POSIX 1
+#else
+#define STEPPROF_PIN_POSIX 0
+#endif
+#if !STEPPROF_PORTABLE && defined(_WIN32)
+#define STEPPROF_PIN_WINDOWS 1
+struct HINSTANCE__;  // as <windows.h> declares them, without its macros
+extern "C" __declspec(dllimport) int __stdcall GetModuleHandleExA(unsigned long, const char*, HINSTANCE__**);
+#else
+#define STEPPROF_PIN_WINDOWS 0
 #endif
 
 STEPPROF_BEGIN_NAMESPACE
@@ -63,6 +81,16 @@ inline std::uint64_t system_thread_id() noexcept {
   return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(::pthread_self()));
 #else
   return 0;
+#endif
+}
+
+// Whether the thread of this id (not 0) is gone: nothing that it did is still to come. False also when unknown.
+inline bool system_thread_has_ended(std::uint64_t id) noexcept {
+#if STEPPROF_LINUX
+  return ::syscall(SYS_tgkill, ::getpid(), static_cast<pid_t>(id), 0) != 0 && errno == ESRCH;
+#else
+  static_cast<void>(id);
+  return false;
 #endif
 }
 
@@ -117,20 +145,64 @@ inline void system_program_name(char* out, std::size_t size) noexcept {
 #endif
 }
 
+// --- modules --------------------------------------------------------------------------------------------------------
+
+#if STEPPROF_PIN_POSIX && defined(__ELF__)
+// Weak: where these are in a library of their own (glibc before 2.34) nobody has to link it. A process that has none of
+// them cannot have loaded this module with them.
+static decltype(::dladdr) weak_dladdr __attribute__((weakref("dladdr")));
+static decltype(::dlopen) weak_dlopen __attribute__((weakref("dlopen")));
+#endif
+
+// From now on the library that this is called from is never unloaded. A program needs no pin; that its name may be none
+// that can be opened does no harm. Takes the dynamic linker's lock, under which constructors of libraries run: not to
+// be called with a lock held.
+STEPPROF_OWN inline void system_pin_this_module() noexcept {
+#if STEPPROF_PIN_POSIX
+#if defined(__ELF__)
+  if (weak_dladdr == nullptr || weak_dlopen == nullptr) return;
+  auto* const find_module = &weak_dladdr;
+  auto* const open_module = &weak_dlopen;
+#else
+  auto* const find_module = &::dladdr;
+  auto* const open_module = &::dlopen;
+#endif
+  Dl_info module{};
+  if (find_module(reinterpret_cast<const void*>(&system_pin_this_module), &module) == 0) return;
+  // A loaded library is found by the name that it was loaded by, even if that path leads nowhere any more.
+  open_module(module.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+#elif STEPPROF_PIN_WINDOWS
+  HINSTANCE__* module = nullptr;
+  const auto* const inside = reinterpret_cast<const char*>(&system_pin_this_module);
+  ::GetModuleHandleExA(1u | 4u, inside, &module);  // pin the module; of an address
+#endif
+}
+
 // --- the end of threads, and fork -----------------------------------------------------------------------------------
 
 #if STEPPROF_POSIX
+// glibc keeps the values of a thread's first 32 keys in the thread itself; for more it allocates memory when a thread
+// first sets one, which a signal handler, where a thread may record its first scope, must not do.
+#if defined(__GLIBC__)
+inline constexpr bool keys_may_allocate = true;
+#else
+inline constexpr bool keys_may_allocate = false;
+#endif
+inline constexpr pthread_key_t keys_in_thread = 32;
+
 struct thread_exit_hook {
   pthread_key_t key{};
   bool made = false;
+  // The system gives the lowest key that is free. False when it has none that can be used.
   bool install(void (*at_exit)(void*)) noexcept {
-    if (!made) made = ::pthread_key_create(&key, at_exit) == 0;
+    if (made || ::pthread_key_create(&key, at_exit) != 0) return made;
+    made = !keys_may_allocate || key < keys_in_thread;
+    if (!made) ::pthread_key_delete(key);
     return made;
   }
-  // From now on the exit of this thread calls the hook, after its thread_local destructors.
-  void arm(void* value) noexcept {
-    if (made) ::pthread_setspecific(key, value);
-  }
+  // From now on the exit of this thread calls the hook, after its thread_local destructors. False: nothing will, and
+  // whoever wants to know has to ask system_thread_has_ended.
+  bool arm(void* value) noexcept { return made && ::pthread_setspecific(key, value) == 0; }
 };
 inline void install_fork_hooks(void (*before)(), void (*in_parent)(), void (*in_child)()) noexcept {
   ::pthread_atfork(before, in_parent, in_child);
@@ -142,7 +214,7 @@ struct thread_exit_hook {
     call() = at_exit;
     return true;
   }
-  void arm(void* value) noexcept {
+  bool arm(void* value) noexcept {
     struct watcher {
       void* value = nullptr;
       ~watcher() {
@@ -151,6 +223,7 @@ struct thread_exit_hook {
     };
     static thread_local watcher on_exit;
     on_exit.value = value;
+    return true;
   }
   static void (*&call() noexcept)(void*) {
     static void (*hook)(void*) = nullptr;

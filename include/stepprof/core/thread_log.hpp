@@ -35,7 +35,9 @@ struct writer {
 // No clock reaches this high half: 2^64 ticks are centuries.
 inline constexpr std::uint32_t unmatchable_high = 0xffffffffu;
 
-// What a thread owns outside the pool. Trivial on purpose: no constructor, no destructor, no guard.
+// What a thread owns outside the pool. Trivial on purpose: no constructor, no destructor, no guard. In a library that
+// is loaded while the program runs glibc allocates it when a thread first records; only there a thread's first scope
+// should not be one of a signal handler.
 struct thread_block {
   writer own;
   bool exited;    // the thread's exit was seen: nothing can be recorded any more

@@ -1,11 +1,11 @@
 // What is odd but not wrong: said once, through one hook of the process.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +13,7 @@
 
 #include <stepprof/config.hpp>
 #include <stepprof/trace/error.hpp>
+#include <stepprof/trace/fork_safe_mutex.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -55,7 +56,7 @@ class diagnostics_once {
     return first;
   }
   [[nodiscard]] bool has_reported(std::string_view code) const {
-    const std::lock_guard<std::mutex> hold(mutex_);
+    const process_lock hold(&fork_state::data);
     return knows(code);
   }
 
@@ -66,25 +67,21 @@ class diagnostics_once {
     return false;
   }
   bool remember(const std::string& code) {
-    const std::lock_guard<std::mutex> hold(mutex_);
+    const process_lock hold(&fork_state::data);
     if (knows(code)) return false;
     codes_.push_back(code);
     return true;
   }
 
-  mutable std::mutex mutex_;
   std::vector<std::string> codes_;
 };
 
-// Serves the hook. The hook is shared, so that one which replaces itself is not destroyed while it runs.
-struct hook_slot {
-  std::mutex mutex;
-  std::shared_ptr<const diagnostics_hook> hook;
-};
-
-inline hook_slot& the_hook() {
-  static hook_slot* slot = new hook_slot;  // never destroyed: destructors of static profiles may still report
-  return *slot;
+// The hook is shared, so that one which replaces itself is not destroyed while it runs.
+using shared_hook = std::shared_ptr<const diagnostics_hook>;
+inline STEPPROF_CONSTINIT std::atomic<shared_hook*> the_shared_hook{nullptr};
+// Never destroyed: destructors of static profiles may still report.
+inline shared_hook& the_hook() {
+  return immortal(the_shared_hook);
 }
 
 inline bool& this_thread_is_in_the_hook() noexcept {
@@ -106,15 +103,15 @@ inline void write_diagnostic(const diagnostic& what) {
   std::fwrite(line.data(), 1, line.size(), stderr);  // one call, so that lines of several threads do not mix
 }
 
-inline std::shared_ptr<const diagnostics_hook> current_hook() {
-  hook_slot& slot = the_hook();
-  const std::lock_guard<std::mutex> hold(slot.mutex);
-  return slot.hook;
+inline shared_hook current_hook() {
+  const shared_hook& hook = the_hook();
+  const process_lock hold(&fork_state::data);
+  return hook;
 }
 
 inline void deliver_diagnostic(const diagnostic& what) {
   bool& inside = this_thread_is_in_the_hook();
-  const std::shared_ptr<const diagnostics_hook> hook = inside ? nullptr : current_hook();
+  const shared_hook hook = inside ? nullptr : current_hook();
   if (!hook) return write_diagnostic(what);
   std::string thrown;
   inside = true;
@@ -127,10 +124,10 @@ inline void deliver_diagnostic(const diagnostic& what) {
 
 inline diagnostics_hook set_diagnostics_hook(diagnostics_hook hook) {
   auto next = hook ? std::make_shared<const diagnostics_hook>(std::move(hook)) : nullptr;
-  detail::hook_slot& slot = detail::the_hook();
+  detail::shared_hook& current = detail::the_hook();
   {
-    const std::lock_guard<std::mutex> hold(slot.mutex);
-    slot.hook.swap(next);
+    const detail::process_lock hold(&detail::fork_state::data);
+    current.swap(next);
   }
   return next ? *next : diagnostics_hook();
 }

@@ -1,6 +1,7 @@
 // profile: records the steps that its schedule picks, and hands out what they came to.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <iosfwd>
@@ -43,6 +44,9 @@ inline constexpr deferred_t deferred{};
 ///
 /// Control calls (start, step, stop, pause, resume) may come from any thread; they wait for each other. From inside
 /// on_trace_ready, and from a schedule's callable, they are refused. Results may be read from any thread at any time.
+///
+/// In a forked child no profile is running and nothing is recorded yet; copies of profiles can be read, and started
+/// anew. A handler given to pthread_atfork must not call a profile.
 class profile {
  public:
   /// Checks the options and starts. Throws stepprof::error.
@@ -96,14 +100,14 @@ class profile {
   /// running or paused already.
   void pause() noexcept {
     if (inside_callback()) return refuse(callback_error("pause"), "pause_refused");
-    const std::lock_guard<detail::fork_safe_mutex> serial(control_);
-    const std::lock_guard<std::mutex> hold(detail::control().mutex);
+    const std::lock_guard<detail::call_mutex> serial(control_);
+    const detail::control_lock hold;
     if (is_running()) windows_.pause();
   }
   void resume() noexcept {
     if (inside_callback()) return refuse(callback_error("resume"), "resume_refused");
-    const std::lock_guard<detail::fork_safe_mutex> serial(control_);
-    const std::lock_guard<std::mutex> hold(detail::control().mutex);
+    const std::lock_guard<detail::call_mutex> serial(control_);
+    const detail::control_lock hold;
     if (is_running()) windows_.resume();
   }
 
@@ -111,24 +115,24 @@ class profile {
   [[nodiscard]] trace snapshot() const {
     std::optional<trace> taken;
     {
-      const std::lock_guard<std::mutex> hold(detail::control().mutex);
+      const detail::control_lock hold;
       if (is_running() && windows_.is_open()) taken = windows_.snapshot();
     }
     return taken ? with_metadata(std::move(*taken)) : trace();
   }
 
   [[nodiscard]] bool running() const noexcept {
-    const std::lock_guard<std::mutex> hold(detail::control().mutex);
+    const detail::control_lock hold;
     return is_running();
   }
   /// The current step, counted from 0. Goes on over stop() and start().
   [[nodiscard]] std::int64_t step_number() const noexcept {
-    const std::lock_guard<std::mutex> hold(detail::control().mutex);
+    const detail::control_lock hold;
     return machine_.step_number();
   }
   /// What the current step does; action::none when not running, action::record without a schedule.
   [[nodiscard]] action current_action() const noexcept {
-    const std::lock_guard<std::mutex> hold(detail::control().mutex);
+    const detail::control_lock hold;
     return is_running() ? machine_.current() : action::none;
   }
 
@@ -186,7 +190,7 @@ class profile {
 
   /// What went wrong last in a call that does not throw; empty when nothing did.
   [[nodiscard]] std::string last_error() const {
-    const std::lock_guard<detail::fork_safe_mutex> hold(results_);
+    const detail::process_lock hold(&detail::fork_state::data);
     return last_error_;
   }
   [[nodiscard]] const profile_options& options() const noexcept { return options_; }
@@ -230,8 +234,8 @@ class profile {
   }
 
   void refuse(const std::error_code& ec, const char* code) noexcept;
-  void keep_error(const std::string& text) noexcept {
-    const std::lock_guard<detail::fork_safe_mutex> hold(results_);
+  void keep_error(const std::string& text) const noexcept {
+    const detail::process_lock hold(&detail::fork_state::data);
     last_error_ = text;
   }
   [[nodiscard]] action ask_schedule(std::int64_t step, aftermath& after);
@@ -247,13 +251,14 @@ class profile {
   [[nodiscard]] trace with_metadata(trace result) const;
 
   profile_options options_;
-  detail::fork_safe_mutex control_;         // serialises control calls; held while they deliver
-  mutable detail::window_control windows_;  // under control().mutex
-  detail::step_machine machine_;            // under control().mutex
+  detail::call_mutex control_;              // serialises control calls; held while they deliver
+  mutable detail::window_control windows_;  // under control_lock
+  detail::step_machine machine_;            // under control_lock
   mutable detail::diagnostics_once once_;
 
-  mutable detail::fork_safe_mutex results_;  // guards all below
-  mutable std::vector<trace> completed_;     // more than one only with `accumulate`
+  // All below under fork_state::data.
+  mutable std::vector<trace> completed_;  // more than one only with `accumulate`
+  mutable std::uint64_t merges_ = 0;      // how often several became one
   std::optional<trace> partial_;
   std::uint64_t accumulated_bytes_ = 0;
   std::vector<trace_metadata> metadata_;
@@ -283,11 +288,12 @@ inline void profile::start(std::error_code& ec) {
     ec = callback_error("start");
     return;
   }
+  detail::pin_recorder();
   aftermath after;
   {
-    const std::lock_guard<detail::fork_safe_mutex> serial(control_);
+    const std::lock_guard<detail::call_mutex> serial(control_);
     const action first = ask_schedule(step_number(), after);
-    const std::lock_guard<std::mutex> hold(detail::control().mutex);
+    const detail::control_lock hold;
     detail::control_state& state = detail::control();
     if (state.running != nullptr) {
       ec = detail::make_error(errc::already_running,
@@ -321,7 +327,7 @@ inline void profile::step(std::error_code& ec) noexcept {
   }
   aftermath after;
   {
-    const std::lock_guard<detail::fork_safe_mutex> serial(control_);
+    const std::lock_guard<detail::call_mutex> serial(control_);
     if (!running()) {
       ec = detail::make_error(errc::not_running,
                               "profile: step() was called while the profile is not running; call start() first");
@@ -331,7 +337,7 @@ inline void profile::step(std::error_code& ec) noexcept {
     const action next_action = ask_schedule(next, after);
     bool took_time = false;
     {
-      const std::lock_guard<std::mutex> hold(detail::control().mutex);
+      const detail::control_lock hold;
       if (!options_.schedule.empty()) windows_.mark_step(next);
       const detail::step_transition& transition = machine_.step(next_action);
       run(transition, options_.schedule.empty() ? -1 : next, after);
@@ -342,7 +348,7 @@ inline void profile::step(std::error_code& ec) noexcept {
     }
     deliver(after);
     if (took_time) {
-      const std::lock_guard<std::mutex> hold(detail::control().mutex);
+      const detail::control_lock hold;
       windows_.restart_step(next);
     }
   }
@@ -361,7 +367,7 @@ inline void profile::stop(std::error_code& ec) noexcept {
   if (inside_callback()) return refuse_stop();  // this thread may hold the lock
   aftermath after;
   {
-    const std::lock_guard<detail::fork_safe_mutex> serial(control_);
+    const std::lock_guard<detail::call_mutex> serial(control_);
     if (!running()) return refuse_stop();
     if (machine_.scheduled() && !machine_.reached_active_step()) {
       const callback_scope inside;  // a schedule's callable is asked again
@@ -369,7 +375,7 @@ inline void profile::stop(std::error_code& ec) noexcept {
           detail::no_active_step_diagnostic(machine_.steps_seen(), options_.schedule.first_active_step()));
     }
     {
-      const std::lock_guard<std::mutex> hold(detail::control().mutex);
+      const detail::control_lock hold;
       run(machine_.stop(), -1, after);
       detail::control().running = nullptr;
     }
@@ -445,7 +451,7 @@ inline void profile::report(const aftermath& after) noexcept {
 }
 
 inline void profile::keep_result(const trace& result, aftermath& after) {
-  const std::lock_guard<detail::fork_safe_mutex> hold(results_);
+  const detail::process_lock hold(&detail::fork_state::data);
   if (result.info().partial) {
     partial_ = result;
     return;
@@ -463,24 +469,36 @@ inline void profile::keep_result(const trace& result, aftermath& after) {
   completed_.push_back(result);
 }
 
-// The completed cycles, or the partial one. Several are merged when they are first read, not at each cycle.
+// The completed cycles, or the partial one. Several are merged when they are first read, not at each cycle; without the
+// lock, as that takes long.
 inline std::optional<trace> profile::kept_result(std::string& problem) const {
-  const std::lock_guard<detail::fork_safe_mutex> hold(results_);
-  if (completed_.empty()) return partial_;
-  if (completed_.size() > 1) {
-    std::error_code ec;
-    trace merged = merge(completed_, ec);
-    if (ec) {
-      problem = last_error_ = "profile: the cycles could not be put together, this is the last one: " + ec.message();
-      return completed_.back();
-    }
-    completed_.assign(1, std::move(merged));
+  std::vector<trace> cycles;
+  std::uint64_t merges = 0;
+  {
+    const detail::process_lock hold(&detail::fork_state::data);
+    if (completed_.empty()) return partial_;
+    if (completed_.size() == 1) return completed_.front();
+    cycles = completed_;
+    merges = merges_;
   }
-  return completed_.front();
+  std::error_code ec;
+  trace merged = merge(cycles, ec);
+  if (ec) {
+    problem = "profile: the cycles could not be put together, this is the last one: " + ec.message();
+    keep_error(problem);
+    return cycles.back();
+  }
+  const detail::process_lock hold(&detail::fork_state::data);
+  if (merges_ == merges) {  // nobody was faster; cycles completed meanwhile stand behind
+    ++merges_;
+    completed_.erase(completed_.begin() + 1, completed_.begin() + static_cast<std::ptrdiff_t>(cycles.size()));
+    completed_.front() = merged;
+  }
+  return merged;
 }
 
 inline void profile::set_metadata(std::string_view key, std::string json) {
-  const std::lock_guard<detail::fork_safe_mutex> hold(results_);
+  const detail::process_lock hold(&detail::fork_state::data);
   for (trace_metadata& pair : metadata_)
     if (pair.key == key) {
       pair.json = std::move(json);
@@ -490,8 +508,12 @@ inline void profile::set_metadata(std::string_view key, std::string json) {
 }
 
 inline trace profile::with_metadata(trace result) const {
-  const std::lock_guard<detail::fork_safe_mutex> hold(results_);
-  for (const trace_metadata& pair : metadata_) result = result.with_metadata(pair.key, pair.json);
+  std::vector<trace_metadata> pairs;
+  {
+    const detail::process_lock hold(&detail::fork_state::data);
+    pairs = metadata_;
+  }
+  for (trace_metadata& pair : pairs) result = result.with_metadata(std::move(pair.key), std::move(pair.json));
   return result;
 }
 

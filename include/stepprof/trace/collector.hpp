@@ -81,11 +81,10 @@ class collector {
     cut now;
     now.lost = dead_losses_;
     for (block_ref ref = the_cold.logs.load(std::memory_order_acquire); ref != 0;) {
-      const log_block* const log = log_at(ref);
+      log_block* const log = log_at(ref);
       cut::place place;
       place.log = ref;
-      // Acquire, and before the position: what a dead thread published is final.
-      place.dead = log->state.load(std::memory_order_acquire) == log_state::dead;
+      place.dead = has_ended(*log);  // before the position: what a dead thread published is final
       place.chunk = log->current.load(std::memory_order_acquire);
       place.bytes = published_bytes(chunk_at(place.chunk));
       now.places.push_back(place);

@@ -1,16 +1,17 @@
 // Errors of everything outside the hot path: one throwing form, one std::error_code form, one text for both.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 
 #include <stepprof/config.hpp>
+#include <stepprof/trace/fork_safe_mutex.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -56,14 +57,14 @@ class error_texts {
   static constexpr int kept = 256;
 
   int store(int code, const std::string& text) {
-    const std::lock_guard<std::mutex> hold(mutex_);
+    const process_lock hold(&fork_state::data);
     serial_ = serial_ % max_serial + 1;
     slots_[serial_ % kept].serial = serial_;
     slots_[serial_ % kept].text = text;
     return code + 256 * serial_;
   }
   std::string find(int value) {
-    const std::lock_guard<std::mutex> hold(mutex_);
+    const process_lock hold(&fork_state::data);
     const slot& s = slots_[(value / 256) % kept];
     return value >= 256 && s.serial == value / 256 ? s.text : std::string();
   }
@@ -74,14 +75,14 @@ class error_texts {
     int serial = 0;
     std::string text;
   };
-  std::mutex mutex_;
   int serial_ = 0;
   slot slots_[kept];
 };
 
+inline STEPPROF_CONSTINIT std::atomic<error_texts*> the_texts{nullptr};
+// Never destroyed: error codes may be read during exit.
 inline error_texts& the_error_texts() {
-  static error_texts* texts = new error_texts;  // never destroyed: error codes may be read during exit
-  return *texts;
+  return immortal(the_texts);
 }
 
 class stepprof_error_category final : public std::error_category {
@@ -137,9 +138,9 @@ class io_error_category final : public std::error_category {
   }
 };
 
+inline STEPPROF_CONSTINIT std::atomic<io_error_category*> the_io_category{nullptr};
 inline const std::error_category& io_category() noexcept {
-  static const io_error_category* category = new io_error_category;
-  return *category;
+  return immortal(the_io_category);
 }
 
 inline std::error_code make_io_error(const std::error_code& cause, const std::string& text) {
@@ -189,11 +190,12 @@ bool call_guarded(Callback&& callback, std::string& thrown) {
 #endif
 }
 
+inline STEPPROF_CONSTINIT std::atomic<stepprof_error_category*> the_error_category{nullptr};
+
 }  // namespace detail
 
 inline const std::error_category& error_category() noexcept {
-  static const detail::stepprof_error_category* category = new detail::stepprof_error_category;
-  return *category;
+  return detail::immortal(detail::the_error_category);
 }
 
 STEPPROF_END_NAMESPACE

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <locale>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <nlohmann/json.hpp>
 
@@ -686,6 +688,50 @@ TEST_CASE("a stream that fails is an error", "[chrome_trace]") {
   CHECK(ec == std::io_errc::stream);
   CHECK(none.bad());
   CHECK_THROWS_AS(export_chrome_trace(t, none), std::system_error);
+}
+
+namespace {
+
+// Takes everything, and only when it is flushed says that it could not be kept.
+struct full_at_flush : std::stringbuf {
+  int sync() override { return -1; }
+};
+
+// A file whose buffer takes whatever fits into it; std::filebuf itself writes texts that are not very short at once.
+struct buffered_file : std::filebuf {
+  std::streamsize xsputn(const char* text, std::streamsize size) override { return std::streambuf::xsputn(text, size); }
+};
+
+}  // namespace
+
+// FC-52: aras-p/ClangBuildAnalyzer#2, soctrace-inria/framesoc#139, torognes/vsearch#243
+// Catches: a file so small that the stream's buffer holds all of it, reported as written before anything was.
+TEST_CASE("a stream that fails only when it is flushed is an error", "[chrome_trace]") {
+  const trace t = test::events("t1: f[0..1]");
+  std::error_code ec;
+  full_at_flush buffer;
+  std::ostream buffered(&buffer);
+  export_chrome_trace(t, buffered, ec);
+  CHECK(test::check_trace(buffer.str()).summary().empty());  // all was taken
+  CHECK(ec == std::io_errc::stream);
+  CHECK(buffered.bad());
+  buffered.clear();
+  CHECK_THROWS_AS(export_chrome_trace(t, buffered), std::system_error);
+  std::ostringstream good;
+  export_chrome_trace(t, good, ec);
+  CHECK_FALSE(ec);
+
+  // A device of the test's own, never the machine's. Without the right to make one, the above has to do.
+  const test::temp_folder folder;
+  const std::string full = folder / "full";
+  std::vector<char> room(std::size_t{1} << 16);
+  buffered_file file;
+  file.pubsetbuf(room.data(), static_cast<std::streamsize>(room.size()));
+  if (::mknod(full.c_str(), S_IFCHR | 0666, ::makedev(1, 7)) != 0 || !file.open(full, std::ios::out)) return;
+  std::ostream device(&file);
+  export_chrome_trace(t, device, ec);
+  CHECK(ec == std::io_errc::stream);
+  CHECK(device.bad());
 }
 
 // FC-46: google/perfetto#738, google/perfetto#886, google/perfetto#522, thoren-d/tracing-chrome#32

@@ -584,6 +584,53 @@ TEST_CASE("arguments follow the rules for keys", "[chrome_trace]") {
   CHECK(args_of(many).size() == 64);
 }
 
+// FC-49: ilnytskyi/xdebug-to-chromium-trace-converter PR2
+// Catches: one key of ours that is forgotten: a user's argument stands beside our value, or looks like it where we have
+// none.
+TEST_CASE("an argument under any key of ours stands beside it", "[chrome_trace]") {
+  // As the documentation of the format lists them.
+  const std::vector<std::string> on_every_scope = {"External id", "Record function id", "Ev Idx"};
+  const std::vector<std::string> where_known = {"Sequence number", "Fwd thread id",   "Input Dims",   "Input Strides",
+                                                "Input type",      "Concrete Inputs", "Call stack",   "Source",
+                                                "finished",        "Other thread",    "Out of order", "Parent Ev Idx",
+                                                "Moved ns"};
+  const std::vector<std::string> reserved = {"Module Hierarchy", "Backend"};
+  test::event_builder e("t1: plain[0..10]{ full[10..10] }");
+  trace_builder& b = e.builder;
+  b.event(1).flags = trace_event::unfinished | trace_event::other_thread | trace_event::out_of_order;
+  link(b, 1, 28, 1);
+  event_detail& d = b.detail(1);
+  d.input_dims = d.input_strides = d.input_types = d.concrete_inputs = b.intern("[]");
+  d.stack = d.source_file = b.intern("text");
+  std::vector<std::string> all = on_every_scope;
+  all.insert(all.end(), where_known.begin(), where_known.end());
+  all.insert(all.end(), reserved.begin(), reserved.end());
+  std::vector<trace_argument> args;
+  for (const std::string& key : all) args.push_back(text_argument(b, key, "the user's " + key));
+  b.set_arguments(0, args);
+  b.set_arguments(1, args);
+  const json slices = only(exported_json(b.finish()), "X", "cpu_op");
+  const json& plain = slices[0].at("args");
+  const json& full = slices[1].at("args");
+  for (const std::string& key : all) {
+    CAPTURE(key);
+    CHECK(plain.value("user." + key, json()) == "the user's " + key);
+    CHECK(full.value("user." + key, json()) == "the user's " + key);
+  }
+  for (const std::string& key : where_known) {
+    CAPTURE(key);
+    CHECK_FALSE(plain.contains(key));
+    CHECK(full.contains(key));
+    CHECK(full.value(key, json()) != "the user's " + key);
+  }
+  for (const std::string& key : reserved) {
+    CHECK_FALSE(plain.contains(key));
+    CHECK_FALSE(full.contains(key));
+  }
+  CHECK(plain.size() == all.size() + on_every_scope.size());
+  CHECK(full.size() == all.size() + on_every_scope.size() + where_known.size());
+}
+
 // FC-53: pytorch/pytorch#92855, sgl-project/sglang-omni PR2248
 // Catches: an export that changes the recording, or depends on anything but it.
 TEST_CASE("every export gives the same bytes", "[chrome_trace]") {

@@ -59,14 +59,18 @@ TEST_CASE("any text given to any call comes back from the file", "[profile]") {
   }
   for (const char* text : {"\"}],{\"ph\":\"X", "]}", "}}]}", "\\", "\\u0000", "\xf0\x9f\x98\x80", "\xe2\x80\xa8"})
     texts.emplace_back(text, text);
-  stepprof::profile prof(small(), stepprof::deferred);
+  stepprof::profile_options options = small();
+  options.record_shapes = true;
+  stepprof::profile prof(options, stepprof::deferred);
   for (const auto& [text, shown] : texts) {
     INFO("read back: " << shown);
+    stepprof::input_description input;
+    input.dtype = text.c_str();
     prof.start();
     stepprof::set_thread_name(text);
     stepprof::set_process_name(text);
     {
-      const stepprof::record_function scope(text, stepprof::arg(text, text));
+      const stepprof::record_function scope(text, stepprof::arg(text, text), stepprof::inputs(1, input, 2));
       fake_clock::advance(100);
       stepprof::mark(text);
       stepprof::counter(text, 1);
@@ -87,11 +91,16 @@ TEST_CASE("any text given to any call comes back from the file", "[profile]") {
       ++scopes;
       CHECK(slice.name == shown);
       CHECK(slice.args().string(shown) == shown);
+      const std::vector<test::json_node>& types = slice.args().at("Input type").items;
+      REQUIRE(types.size() == 3);
+      CHECK(types[0].text == "Scalar");
+      CHECK(types[1].text == shown.substr(0, shown.find('\0')));
+      CHECK(types[2].text == "Scalar");
     }
     CHECK(scopes == 1);
     CHECK(names_of(file, "C") == shown);
     CHECK(test::contains(names_of(file, "i") + names_of(file, "I"), shown));
-    // These two end at a zero byte.
+    // These two, and the type of an input, end at a zero byte.
     const std::string name = shown.substr(0, shown.find('\0'));
     if (name.empty()) continue;
     REQUIRE(file.process_names.size() == 1);
@@ -109,15 +118,20 @@ TEST_CASE("any text given to any call comes back from the file", "[profile]") {
 TEST_CASE("texts that are too long are cut at a character", "[profile]") {
   const struct {
     std::string character;
-    int in_thread_name, in_process_name, in_argument;  // how many fit into 46, 63 and 8192 bytes less one
-  } cases[] = {{"\xc3\xa9", 22, 31, 4095}, {"\xe2\x82\xac", 15, 20, 2730}, {"\xf0\x9f\x98\x80", 11, 15, 2047}};
-  stepprof::profile prof(small(), stepprof::deferred);
+    int in_thread_name, in_process_name, in_argument, in_type;  // how many fit into 46, 63, 8192, 255 bytes less one
+  } cases[] = {
+      {"\xc3\xa9", 22, 31, 4095, 127}, {"\xe2\x82\xac", 15, 20, 2730, 84}, {"\xf0\x9f\x98\x80", 11, 15, 2047, 63}};
+  stepprof::profile_options options = small();
+  options.record_shapes = true;
+  stepprof::profile prof(options, stepprof::deferred);
   for (const auto& c : cases) {
     const std::string text = "a" + repeated(c.character, 5000);
+    stepprof::input_description input;
+    input.dtype = text.c_str();
     prof.start();
     stepprof::set_thread_name(text);
     stepprof::set_process_name(text);
-    { const stepprof::record_function scope("s", stepprof::arg("key", text)); }
+    { const stepprof::record_function scope("s", stepprof::arg("key", text), stepprof::inputs(input)); }
     prof.stop();
     const test::checked_trace file = test::check_rules(prof.result());
     CHECK(file.process_names.begin()->second == "a" + repeated(c.character, c.in_process_name));
@@ -125,8 +139,11 @@ TEST_CASE("texts that are too long are cut at a character", "[profile]") {
     for (const auto& [id, thread] : file.thread_names)
       threads += thread == "a" + repeated(c.character, c.in_thread_name);
     CHECK(threads == 1);
-    for (const test::checked_slice& slice : file.slices)
-      if (slice.name == "s") CHECK(slice.args().string("key") == "a" + repeated(c.character, c.in_argument));
+    for (const test::checked_slice& slice : file.slices) {
+      if (slice.name != "s") continue;
+      CHECK(slice.args().string("key") == "a" + repeated(c.character, c.in_argument));
+      CHECK(slice.args().at("Input type").items.at(0).text == "a" + repeated(c.character, c.in_type));
+    }
   }
   stepprof::set_thread_name("test");
   stepprof::set_process_name("");

@@ -149,6 +149,51 @@ TEST_CASE("texts that are too long are cut at a character", "[profile]") {
   stepprof::set_process_name("");
 }
 
+#define STEPPROF_TEST_TIMES_8(text) text text text text text text text text
+#define STEPPROF_TEST_TIMES_4096(text) \
+  STEPPROF_TEST_TIMES_8(STEPPROF_TEST_TIMES_8(STEPPROF_TEST_TIMES_8(STEPPROF_TEST_TIMES_8(text))))
+
+// FC-41: google/perfetto#598
+// Catches: a long name cut inside a character, whichever of its bytes comes last.
+TEST_CASE("a name of any kind is cut at a character, wherever in one the limit falls", "[profile]") {
+  const test::heard heard;
+  const std::string character = "\xf0\x9f\x98\x80";
+  for (const int before : {0, 1, 2, 3}) {
+    const std::string begin(static_cast<std::size_t>(before), 'a');
+    // 16384 bytes are 4096 such characters; with anything before them one less, and the rest of it does not count.
+    const std::string cut = begin + repeated(character, before == 0 ? 4096 : 4095);
+    const std::string text = begin + repeated(character, 5000);
+    stepprof::profile prof(small());
+    {
+      stepprof::record_function scope(text, stepprof::arg(text, 1));
+      fake_clock::advance(10);
+      stepprof::manual_scope manual;
+      manual.begin(text);
+      fake_clock::advance(10);
+      stepprof::mark(text);
+      stepprof::counter(text, 1);
+      fake_clock::advance(10);
+    }
+    prof.stop();
+    const stepprof::trace t = prof.result();
+    REQUIRE(t.events().size() == 2);
+    CHECK((t.name(t.events()[0]) == cut && t.name(t.events()[1]) == cut));
+    REQUIRE(t.arguments().size() == 1);
+    CHECK(t.text(t.arguments()[0].key) == cut);
+    const test::checked_trace file = test::check_rules(t);
+    CHECK(file.slice_count(cut) == 2 + 1);  // with the mark
+    CHECK(names_of(file, "C") == cut);
+  }
+  // At a call site the name is a literal.
+  stepprof::profile prof(small());
+  { STEPPROF_SCOPE("a" STEPPROF_TEST_TIMES_4096("\xf0\x9f\x98\x80")); }
+  { STEPPROF_SCOPE("aaaa" STEPPROF_TEST_TIMES_4096("\xf0\x9f\x98\x80")); }
+  prof.stop();
+  CHECK(prof.key_averages().find("a" + repeated(character, 4095)) != nullptr);
+  CHECK(prof.key_averages().find("aaaa" + repeated(character, 4095)) != nullptr);
+  test::check_rules(prof.result());
+}
+
 // FC-52: aras-p/ClangBuildAnalyzer#2, soctrace-inria/framesoc#139, torognes/vsearch#243
 // A device node of the test's own, so that nothing can happen to the machine's.
 // Catches: a full disk reported as success, a device replaced by a file, or a failure that spoils the next export.

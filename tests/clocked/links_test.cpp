@@ -76,6 +76,35 @@ TEST_CASE("a hundred thousand recorded pairs with inputs and arguments are as ma
   CHECK(occurrences(text, "\"ph\":\"f\"") + occurrences(text, "\"ph\": \"f\"") == count);
 }
 
+// Catches: a number that loses its upper half on the way through the log, one below 0 that is shown or linked, or 0
+// taken for none.
+// FC-57: pytorch/pytorch PR57182
+TEST_CASE("the smallest and the largest numbers are recorded and linked, those below 0 are neither", "[links]") {
+  const auto with_number = [](std::int64_t number) {
+    stepprof::profile prof;
+    const stepprof::forward_link link = forward(number);
+    CHECK(link.sequence == number);
+    backward(link);
+    prof.stop();
+    const stepprof::trace t = prof.result();
+    for (const stepprof::trace_event& e : t.events())
+      CHECK(t.detail(e).sequence_number == (number < 0 ? -1 : number));  // -1: none
+    const test::checked_trace file = test::check_rules(t);
+    std::string arrows;
+    for (const test::checked_arrow& arrow : file.arrows) arrows += file.arrow_text(arrow);
+    return numbers(file) + arrows;
+  };
+  CHECK(with_number(0) == "forward 0 backward 0 forward -> backward");
+  CHECK(with_number(INT64_MAX) == "forward 9223372036854775807 backward 9223372036854775807 forward -> backward");
+  // Above 32 bits, and equal to 1 and -1 in the lower half.
+  CHECK(with_number((std::int64_t{1} << 32) + 1) == "forward 4294967297 backward 4294967297 forward -> backward");
+  CHECK(with_number(0xffffffff) == "forward 4294967295 backward 4294967295 forward -> backward");
+  CHECK(with_number(-1).empty());
+  CHECK(with_number(INT64_MIN).empty());
+  CHECK(with_number(INT64_MIN + 1).empty());
+  CHECK(with_number(-(std::int64_t{1} << 32)).empty());  // 0 in the lower half
+}
+
 // Catches: half an arrow, or a sequence number that goes with it.
 // FC-61: google/trace-viewer#1088
 TEST_CASE("a pair of which one end is not recorded has no arrow and keeps its number", "[links]") {

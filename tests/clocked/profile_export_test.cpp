@@ -59,14 +59,18 @@ TEST_CASE("any text given to any call comes back from the file", "[profile]") {
   }
   for (const char* text : {"\"}],{\"ph\":\"X", "]}", "}}]}", "\\", "\\u0000", "\xf0\x9f\x98\x80", "\xe2\x80\xa8"})
     texts.emplace_back(text, text);
-  stepprof::profile prof(small(), stepprof::deferred);
+  stepprof::profile_options options = small();
+  options.record_shapes = true;
+  stepprof::profile prof(options, stepprof::deferred);
   for (const auto& [text, shown] : texts) {
     INFO("read back: " << shown);
+    stepprof::input_description input;
+    input.dtype = text.c_str();
     prof.start();
     stepprof::set_thread_name(text);
     stepprof::set_process_name(text);
     {
-      const stepprof::record_function scope(text, stepprof::arg(text, text));
+      const stepprof::record_function scope(text, stepprof::arg(text, text), stepprof::inputs(1, input, 2));
       fake_clock::advance(100);
       stepprof::mark(text);
       stepprof::counter(text, 1);
@@ -87,11 +91,16 @@ TEST_CASE("any text given to any call comes back from the file", "[profile]") {
       ++scopes;
       CHECK(slice.name == shown);
       CHECK(slice.args().string(shown) == shown);
+      const std::vector<test::json_node>& types = slice.args().at("Input type").items;
+      REQUIRE(types.size() == 3);
+      CHECK(types[0].text == "Scalar");
+      CHECK(types[1].text == shown.substr(0, shown.find('\0')));
+      CHECK(types[2].text == "Scalar");
     }
     CHECK(scopes == 1);
     CHECK(names_of(file, "C") == shown);
     CHECK(test::contains(names_of(file, "i") + names_of(file, "I"), shown));
-    // These two end at a zero byte.
+    // These two, and the type of an input, end at a zero byte.
     const std::string name = shown.substr(0, shown.find('\0'));
     if (name.empty()) continue;
     REQUIRE(file.process_names.size() == 1);
@@ -109,15 +118,20 @@ TEST_CASE("any text given to any call comes back from the file", "[profile]") {
 TEST_CASE("texts that are too long are cut at a character", "[profile]") {
   const struct {
     std::string character;
-    int in_thread_name, in_process_name, in_argument;  // how many fit into 46, 63 and 8192 bytes less one
-  } cases[] = {{"\xc3\xa9", 22, 31, 4095}, {"\xe2\x82\xac", 15, 20, 2730}, {"\xf0\x9f\x98\x80", 11, 15, 2047}};
-  stepprof::profile prof(small(), stepprof::deferred);
+    int in_thread_name, in_process_name, in_argument, in_type;  // how many fit into 46, 63, 8192, 255 bytes less one
+  } cases[] = {
+      {"\xc3\xa9", 22, 31, 4095, 127}, {"\xe2\x82\xac", 15, 20, 2730, 84}, {"\xf0\x9f\x98\x80", 11, 15, 2047, 63}};
+  stepprof::profile_options options = small();
+  options.record_shapes = true;
+  stepprof::profile prof(options, stepprof::deferred);
   for (const auto& c : cases) {
     const std::string text = "a" + repeated(c.character, 5000);
+    stepprof::input_description input;
+    input.dtype = text.c_str();
     prof.start();
     stepprof::set_thread_name(text);
     stepprof::set_process_name(text);
-    { const stepprof::record_function scope("s", stepprof::arg("key", text)); }
+    { const stepprof::record_function scope("s", stepprof::arg("key", text), stepprof::inputs(input)); }
     prof.stop();
     const test::checked_trace file = test::check_rules(prof.result());
     CHECK(file.process_names.begin()->second == "a" + repeated(c.character, c.in_process_name));
@@ -125,11 +139,59 @@ TEST_CASE("texts that are too long are cut at a character", "[profile]") {
     for (const auto& [id, thread] : file.thread_names)
       threads += thread == "a" + repeated(c.character, c.in_thread_name);
     CHECK(threads == 1);
-    for (const test::checked_slice& slice : file.slices)
-      if (slice.name == "s") CHECK(slice.args().string("key") == "a" + repeated(c.character, c.in_argument));
+    for (const test::checked_slice& slice : file.slices) {
+      if (slice.name != "s") continue;
+      CHECK(slice.args().string("key") == "a" + repeated(c.character, c.in_argument));
+      CHECK(slice.args().at("Input type").items.at(0).text == "a" + repeated(c.character, c.in_type));
+    }
   }
   stepprof::set_thread_name("test");
   stepprof::set_process_name("");
+}
+
+#define STEPPROF_TEST_TIMES_8(text) text text text text text text text text
+#define STEPPROF_TEST_TIMES_4096(text) \
+  STEPPROF_TEST_TIMES_8(STEPPROF_TEST_TIMES_8(STEPPROF_TEST_TIMES_8(STEPPROF_TEST_TIMES_8(text))))
+
+// FC-41: google/perfetto#598
+// Catches: a long name cut inside a character, whichever of its bytes comes last.
+TEST_CASE("a name of any kind is cut at a character, wherever in one the limit falls", "[profile]") {
+  const test::heard heard;
+  const std::string character = "\xf0\x9f\x98\x80";
+  for (const int before : {0, 1, 2, 3}) {
+    const std::string begin(static_cast<std::size_t>(before), 'a');
+    // 16384 bytes are 4096 such characters; with anything before them one less, and the rest of it does not count.
+    const std::string cut = begin + repeated(character, before == 0 ? 4096 : 4095);
+    const std::string text = begin + repeated(character, 5000);
+    stepprof::profile prof(small());
+    {
+      stepprof::record_function scope(text, stepprof::arg(text, 1));
+      fake_clock::advance(10);
+      stepprof::manual_scope manual;
+      manual.begin(text);
+      fake_clock::advance(10);
+      stepprof::mark(text);
+      stepprof::counter(text, 1);
+      fake_clock::advance(10);
+    }
+    prof.stop();
+    const stepprof::trace t = prof.result();
+    REQUIRE(t.events().size() == 2);
+    CHECK((t.name(t.events()[0]) == cut && t.name(t.events()[1]) == cut));
+    REQUIRE(t.arguments().size() == 1);
+    CHECK(t.text(t.arguments()[0].key) == cut);
+    const test::checked_trace file = test::check_rules(t);
+    CHECK(file.slice_count(cut) == 2 + 1);  // with the mark
+    CHECK(names_of(file, "C") == cut);
+  }
+  // At a call site the name is a literal.
+  stepprof::profile prof(small());
+  { STEPPROF_SCOPE("a" STEPPROF_TEST_TIMES_4096("\xf0\x9f\x98\x80")); }
+  { STEPPROF_SCOPE("aaaa" STEPPROF_TEST_TIMES_4096("\xf0\x9f\x98\x80")); }
+  prof.stop();
+  CHECK(prof.key_averages().find("a" + repeated(character, 4095)) != nullptr);
+  CHECK(prof.key_averages().find("aaaa" + repeated(character, 4095)) != nullptr);
+  test::check_rules(prof.result());
 }
 
 // FC-52: aras-p/ClangBuildAnalyzer#2, soctrace-inria/framesoc#139, torognes/vsearch#243

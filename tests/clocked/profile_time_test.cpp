@@ -3,7 +3,10 @@
 
 #include <support/recorded.hpp>
 
+#include <atomic>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <stepprof/stepprof.hpp>
 
@@ -63,23 +66,84 @@ TEST_CASE("the first scope of a thread, and of a profile, costs what every scope
       prof.step();
     }
     const stepprof::trace t = prof.result();
-    // Readings in a scope: its own end, and begin and end of each one inside.
+    // Readings in a scope: its own end, one for each fact, and begin and end of each scope inside.
     int scopes = 0;
-    std::int64_t first_ns = 0;
     for (const stepprof::trace_event& e : t.events()) {
       if (e.has(stepprof::trace_event::step)) continue;
       ++scopes;
       const std::string name(t.name(e));
-      const int inside = name == "with facts" ? 0 : name == "call site" ? 1 : 2;
-      CHECK(e.duration_ns() >= 1 + 2 * inside);
-      if (inside == 2 && first_ns == 0) first_ns = e.duration_ns();
-      if (inside == 2) CHECK(e.duration_ns() == first_ns);
+      CHECK(e.duration_ns() == (name == "with facts" ? 3 : name == "call site" ? 5 : 7));
     }
     CHECK(scopes == 9);
     const std::vector<stepprof::trace_step>& steps = t.steps();
     REQUIRE(steps.size() == 3);
     // What start() did before the first step is not in it.
     CHECK(steps[0].end_ns - steps[0].begin_ns <= steps[1].end_ns - steps[1].begin_ns);
+    test::check_rules(t);
+  }
+}
+
+namespace {
+
+// Scopes of every kind, one after the other, beginning with the kind `first`.
+void scopes_of_every_kind(int first) {
+  for (int kind = first; kind < first + 3; ++kind) {
+    if (kind % 3 == 0) {
+      STEPPROF_SCOPE("call site");
+      { STEPPROF_SCOPE("inside"); }
+    } else if (kind % 3 == 1) {
+      stepprof::record_function scope(std::string("run time"), stepprof::arg("i", first));
+    } else {
+      stepprof::manual_scope scope;
+      scope.begin("manual");
+      scope.end();
+    }
+  }
+}
+
+}  // namespace
+
+// Catches: a thread whose registration lies between the reading of its first begin and the scope. The first thread
+// hides that: it registers the call site, too, before it begins.
+// FC-05: pytorch/kineto#328
+TEST_CASE("many threads that record for the first time in the first step cost it what they cost every step",
+          "[profile]") {
+  constexpr int threads = 8, steps = 3;
+  for (const std::int64_t warmup : {0, 1}) {
+    const test::heard heard;
+    const ticking clock;
+    stepprof::profile_options options;
+    options.schedule = stepprof::schedule{0, warmup, steps, 1};
+    stepprof::profile prof(options);
+    for (std::int64_t i = 0; i < warmup; ++i) prof.step();
+    std::atomic<int> turn{0};  // one thread at a time: the readings of others would count, too
+    std::vector<std::thread> workers;
+    for (int i = 0; i < threads; ++i)
+      workers.emplace_back([&turn, i] {
+        for (int step = 0; step < steps; ++step) {
+          while (turn != step * (threads + 1) + i) std::this_thread::yield();
+          scopes_of_every_kind(i);
+          ++turn;
+        }
+      });
+    for (int step = 0; step < steps; ++step) {
+      while (turn != step * (threads + 1) + threads) std::this_thread::yield();
+      prof.step();
+      ++turn;
+    }
+    for (std::thread& worker : workers) worker.join();
+    const stepprof::trace t = prof.result();
+    int scopes = 0;
+    for (const stepprof::trace_event& e : t.events()) {
+      if (e.has(stepprof::trace_event::step)) continue;
+      ++scopes;
+      const std::string name(t.name(e));
+      INFO(name << " on thread " << t.tracks()[e.track].id);
+      // Its end, and before it: begin and end of the one inside; the argument.
+      CHECK(e.duration_ns() == (name == "call site" ? 3 : name == "run time" ? 2 : 1));
+    }
+    CHECK(scopes == threads * steps * 4);
+    CHECK(heard.codes() == (warmup == 0 ? "no_warmup" : ""));
     test::check_rules(t);
   }
 }

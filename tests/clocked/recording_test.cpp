@@ -1,9 +1,11 @@
 #include <support/fake_clock.hpp>
 
-#include <support/catch.hpp>
+#include <support/recorded.hpp>
 
 #include <atomic>
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <string>
@@ -265,6 +267,74 @@ TEST_CASE("arguments keep their type and value", "[recording]") {
   CHECK(argument_text(t, e, "late") == "int64 7");
   CHECK(argument_text(t, e, "late text") == "text x");
   CHECK(argument_text(t, t.events()[1], "late") == "absent");
+}
+
+namespace {
+
+// What tells apart any two doubles, also -0.0 from 0.0 and one NaN from another.
+std::uint64_t bits_of(double value) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+}  // namespace
+
+// Catches: a recorder that rounds floating-point values, or loses the sign of zero, on the way into the log or out.
+// FC-44: pytorch/kineto#105, MobileNativeFoundation/bluepill#437, apitrace/apitrace#339
+TEST_CASE("floating-point values that are not numbers, or not exact in fewer bits, are recorded bit by bit",
+          "[recording]") {
+  using limits = std::numeric_limits<double>;
+  const struct {
+    double value;
+    const char* in_file;  // of a scope's argument
+    const char* as_input;
+  } cases[] = {{limits::quiet_NaN(), "NaN", "nan"},
+               {limits::infinity(), "Infinity", "inf"},
+               {-limits::infinity(), "-Infinity", "-inf"},
+               {-0.0, "-0.0", "-0."},
+               {limits::denorm_min(), "5e-324", "4.9406564584124654e-324"},
+               {1e308, "1e+308", "1e+308"},
+               {0.1, "0.1", "0.10000000000000001"}};
+  for (const auto& c : cases) {
+    CAPTURE(c.in_file);
+    stepprof::profile_options options = plain();
+    options.record_shapes = true;
+    stepprof::profile prof(options);
+    {
+      stepprof::record_function scope("s", stepprof::arg("at begin", c.value), stepprof::inputs(c.value));
+      scope.add_arg("late", c.value);
+      fake_clock::advance(10);
+      stepprof::counter("counter", c.value);
+      fake_clock::advance(10);
+    }
+    prof.stop();
+    const stepprof::trace t = prof.result();
+    REQUIRE(t.arguments().size() == 2);
+    for (const stepprof::trace_argument& a : t.arguments()) {
+      CHECK(a.kind == stepprof::trace_argument::type::real);
+      CHECK(bits_of(a.real) == bits_of(c.value));
+    }
+    REQUIRE(t.marks().size() == 1);
+    CHECK(bits_of(t.marks()[0].value) == bits_of(c.value));
+    CHECK(t.text(t.detail(t.events()[0]).concrete_inputs) == "[\"" + std::string(c.as_input) + "\"]");
+
+    const test::checked_trace file = test::check_rules(t);
+    for (const test::json_node& event : file.events()) {
+      if (event.string("name") == "s")
+        for (const char* key : {"at begin", "late"}) CHECK(event.at("args").at(key).text == c.in_file);
+      if (event.string("name") != "counter") continue;
+      CHECK(event.string("ph") == (std::isfinite(c.value) ? "C" : "i"));  // a counter takes numbers only
+      CHECK(event.at("args").at("value").text == c.in_file);
+    }
+  }
+  stepprof::profile prof(plain());
+  { stepprof::record_function scope("s", stepprof::arg("float", 0.1f), stepprof::arg("long", 0.1L)); }
+  prof.stop();
+  const stepprof::trace t = prof.result();
+  REQUIRE(t.arguments().size() == 2);
+  CHECK(bits_of(t.arguments()[0].real) == bits_of(13421773.0 / 134217728));  // what a float makes of 0.1
+  CHECK(bits_of(t.arguments()[1].real) == bits_of(0.1));
 }
 
 // Catches: inputs that shift by one, lists that melt into one input, scalars without their value.

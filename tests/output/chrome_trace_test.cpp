@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <locale>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <nlohmann/json.hpp>
 
@@ -582,6 +584,53 @@ TEST_CASE("arguments follow the rules for keys", "[chrome_trace]") {
   CHECK(args_of(many).size() == 64);
 }
 
+// FC-49: ilnytskyi/xdebug-to-chromium-trace-converter PR2
+// Catches: one key of ours that is forgotten: a user's argument stands beside our value, or looks like it where we have
+// none.
+TEST_CASE("an argument under any key of ours stands beside it", "[chrome_trace]") {
+  // As the documentation of the format lists them.
+  const std::vector<std::string> on_every_scope = {"External id", "Record function id", "Ev Idx"};
+  const std::vector<std::string> where_known = {"Sequence number", "Fwd thread id",   "Input Dims",   "Input Strides",
+                                                "Input type",      "Concrete Inputs", "Call stack",   "Source",
+                                                "finished",        "Other thread",    "Out of order", "Parent Ev Idx",
+                                                "Moved ns"};
+  const std::vector<std::string> reserved = {"Module Hierarchy", "Backend"};
+  test::event_builder e("t1: plain[0..10]{ full[10..10] }");
+  trace_builder& b = e.builder;
+  b.event(1).flags = trace_event::unfinished | trace_event::other_thread | trace_event::out_of_order;
+  link(b, 1, 28, 1);
+  event_detail& d = b.detail(1);
+  d.input_dims = d.input_strides = d.input_types = d.concrete_inputs = b.intern("[]");
+  d.stack = d.source_file = b.intern("text");
+  std::vector<std::string> all = on_every_scope;
+  all.insert(all.end(), where_known.begin(), where_known.end());
+  all.insert(all.end(), reserved.begin(), reserved.end());
+  std::vector<trace_argument> args;
+  for (const std::string& key : all) args.push_back(text_argument(b, key, "the user's " + key));
+  b.set_arguments(0, args);
+  b.set_arguments(1, args);
+  const json slices = only(exported_json(b.finish()), "X", "cpu_op");
+  const json& plain = slices[0].at("args");
+  const json& full = slices[1].at("args");
+  for (const std::string& key : all) {
+    CAPTURE(key);
+    CHECK(plain.value("user." + key, json()) == "the user's " + key);
+    CHECK(full.value("user." + key, json()) == "the user's " + key);
+  }
+  for (const std::string& key : where_known) {
+    CAPTURE(key);
+    CHECK_FALSE(plain.contains(key));
+    CHECK(full.contains(key));
+    CHECK(full.value(key, json()) != "the user's " + key);
+  }
+  for (const std::string& key : reserved) {
+    CHECK_FALSE(plain.contains(key));
+    CHECK_FALSE(full.contains(key));
+  }
+  CHECK(plain.size() == all.size() + on_every_scope.size());
+  CHECK(full.size() == all.size() + on_every_scope.size() + where_known.size());
+}
+
 // FC-53: pytorch/pytorch#92855, sgl-project/sglang-omni PR2248
 // Catches: an export that changes the recording, or depends on anything but it.
 TEST_CASE("every export gives the same bytes", "[chrome_trace]") {
@@ -686,6 +735,50 @@ TEST_CASE("a stream that fails is an error", "[chrome_trace]") {
   CHECK(ec == std::io_errc::stream);
   CHECK(none.bad());
   CHECK_THROWS_AS(export_chrome_trace(t, none), std::system_error);
+}
+
+namespace {
+
+// Takes everything, and only when it is flushed says that it could not be kept.
+struct full_at_flush : std::stringbuf {
+  int sync() override { return -1; }
+};
+
+// A file whose buffer takes whatever fits into it; std::filebuf itself writes texts that are not very short at once.
+struct buffered_file : std::filebuf {
+  std::streamsize xsputn(const char* text, std::streamsize size) override { return std::streambuf::xsputn(text, size); }
+};
+
+}  // namespace
+
+// FC-52: aras-p/ClangBuildAnalyzer#2, soctrace-inria/framesoc#139, torognes/vsearch#243
+// Catches: a file so small that the stream's buffer holds all of it, reported as written before anything was.
+TEST_CASE("a stream that fails only when it is flushed is an error", "[chrome_trace]") {
+  const trace t = test::events("t1: f[0..1]");
+  std::error_code ec;
+  full_at_flush buffer;
+  std::ostream buffered(&buffer);
+  export_chrome_trace(t, buffered, ec);
+  CHECK(test::check_trace(buffer.str()).summary().empty());  // all was taken
+  CHECK(ec == std::io_errc::stream);
+  CHECK(buffered.bad());
+  buffered.clear();
+  CHECK_THROWS_AS(export_chrome_trace(t, buffered), std::system_error);
+  std::ostringstream good;
+  export_chrome_trace(t, good, ec);
+  CHECK_FALSE(ec);
+
+  // A device of the test's own, never the machine's. Without the right to make one, the above has to do.
+  const test::temp_folder folder;
+  const std::string full = folder / "full";
+  std::vector<char> room(std::size_t{1} << 16);
+  buffered_file file;
+  file.pubsetbuf(room.data(), static_cast<std::streamsize>(room.size()));
+  if (::mknod(full.c_str(), S_IFCHR | 0666, ::makedev(1, 7)) != 0 || !file.open(full, std::ios::out)) return;
+  std::ostream device(&file);
+  export_chrome_trace(t, device, ec);
+  CHECK(ec == std::io_errc::stream);
+  CHECK(device.bad());
 }
 
 // FC-46: google/perfetto#738, google/perfetto#886, google/perfetto#522, thoren-d/tracing-chrome#32

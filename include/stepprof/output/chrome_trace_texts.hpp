@@ -14,6 +14,7 @@
 #include <stepprof/config.hpp>
 #include <stepprof/output/json_scanner.hpp>
 #include <stepprof/output/json_text.hpp>
+#include <stepprof/output/utf8.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -36,13 +37,30 @@ inline std::string argument_key(std::string_view key) {
   return result + ':';
 }
 
-// Valid JSON normalised, anything else as a string.
+// A broken sequence becomes one U+FFFD.
+inline std::string with_valid_utf8(std::string_view text) {
+  std::string result;
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at != end;) {
+    const utf8_sequence sequence = utf8_sequence_at(at, end);
+    result.append(sequence.valid ? std::string_view(at, sequence.size) : std::string_view("\xef\xbf\xbd"));
+    at += sequence.size;
+  }
+  return result;
+}
+
+// JSON normalised, also where its strings hold broken UTF-8; anything else as a string.
 inline std::string valid_json(std::string_view text) {
   std::string result;
-  if (find_json_fault(text))
-    append_json_string(result, text);
-  else
+  if (!find_json_fault(text)) {
     json_normaliser(result, text).run();
+    return result;
+  }
+  const std::string mended = with_valid_utf8(text);
+  if (find_json_fault(mended))
+    append_json_string(result, mended);
+  else
+    json_normaliser(result, mended).run();
   return result;
 }
 

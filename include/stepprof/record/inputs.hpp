@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <stepprof/core/cut_text.hpp>
 #include <stepprof/core/registry.hpp>
 #include <stepprof/record/args.hpp>
 
@@ -14,7 +15,7 @@ struct input_description {
   const std::int64_t* sizes = nullptr;    ///< `rank` extents, in elements.
   std::size_t rank = 0;                   ///< 0: a tensor of one element without dimensions.
   const std::int64_t* strides = nullptr;  ///< `rank` strides in elements, or null when they do not matter.
-  const char* dtype = "";                 ///< Name of the element type, e.g. "float".
+  const char* dtype = "";                 ///< Name of the element type, e.g. "float". Cut to 255 bytes, at a character.
 };
 
 /// Specialise this for a type of yours, so that inputs() can take it:
@@ -80,8 +81,7 @@ class input_encoder {
     put_bytes(list.values, list.count * 8);
   }
   void add(const input_description& tensor) noexcept {
-    std::size_t dtype = STEPPROF_STRLEN(tensor.dtype);
-    if (dtype > 255) dtype = 255;
+    const std::size_t dtype = cut_text(tensor.dtype, STEPPROF_STRLEN(tensor.dtype), 255);
     const bool strides = tensor.strides != nullptr;
     if (tensor.rank > 255 || !fits(4 + dtype + tensor.rank * (strides ? 16u : 8u))) {
       full_ = true;

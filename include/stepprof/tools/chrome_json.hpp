@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <stepprof/config.hpp>
+#include <stepprof/trace/quote_json.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -58,25 +59,6 @@ struct chrome_event {
     return nullptr;
   }
 };
-
-inline void quote_json(std::string& out, std::string_view text) {
-  constexpr char digits[] = "0123456789abcdef";
-  out += '"';
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20) {
-      out += "\\u00";
-      out += digits[byte >> 4];
-      out += digits[byte & 15];
-    } else {
-      out += c;
-    }
-  }
-  out += '"';
-}
 
 // A JSON value as text, whatever it is.
 inline std::string text_of(const file_value& value) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <stepprof/record/inputs.hpp>
+#include <stepprof/trace/quote_json.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -73,7 +74,9 @@ class input_texts {
   void add(const std::string& d, const std::string& s, std::string_view type, const std::string& value) {
     append(dims, d);
     append(strides, s);
-    append(types, "\"" + std::string(type) + "\"");
+    std::string quoted;
+    quote_json(quoted, type);
+    append(types, quoted);
     append(concrete, "\"" + value + "\"");
   }
   void read_input(bool top) {
@@ -102,20 +105,13 @@ class input_texts {
         break;
     }
   }
-  // Element type names are identifiers; anything else in them would have to be escaped for good in four texts.
-  static std::string plain(std::string_view text) {
-    std::string result(text);
-    for (char& c : result)
-      if (c < ' ' || c > '~' || c == '"' || c == '\\') c = '?';
-    return result;
-  }
   void read_tensor(bool top) {
     unsigned char rank = 0, has_strides = 0, dtype_size = 0;
     if (!take(rank) || !take(has_strides) || !take(dtype_size) || bytes_.size() - at_ < dtype_size) {
       truncated = true;
       return;
     }
-    const std::string dtype = plain(bytes_.substr(at_, dtype_size));
+    const std::string_view dtype = bytes_.substr(at_, dtype_size);
     at_ += dtype_size;
     const std::string d = take_list(rank);
     const std::string s = has_strides != 0 ? take_list(rank) : "[]";

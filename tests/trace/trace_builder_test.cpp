@@ -24,6 +24,11 @@ TEST_CASE("the builder refuses broken nesting and names the event", "[trace_buil
   CHECK(fault_of("t1: a[0..10]{ b[1..5] c[4..6] }") == "trace: event 2 ('c') overlaps the event before it");
   CHECK(fault_of("t1: a[5..4]") == "trace: event 0 ('a') ends before it begins");
   CHECK(fault_of("async1: a[0..10] b[5..15]").empty());
+  // A duration is a number of 63 bits.
+  CHECK(fault_of("async1: a[-1..9223372036854775805]").empty());
+  CHECK(fault_of("async1: a[-1..9223372036854775806]") == "trace: event 0 ('a') lasts longer than 292 years");
+  CHECK(fault_of("async1: a[-9223372036854775807..9223372036854775807]") ==
+        "trace: event 0 ('a') lasts longer than 292 years");
 }
 
 // Catches: preorder not checked, so that a subtree is split in two.
@@ -90,6 +95,11 @@ TEST_CASE("the builder refuses indices of events that do not exist, wherever the
           m.track = 1;
           b.add_memory(m);
         }) == "trace: a memory event names an event or a track that does not exist");
+  CHECK(fault([](trace_builder& b) {
+          memory_event m;
+          m.allocation = 0;
+          b.add_memory(m);
+        }) == "trace: a free stands before its allocation");
 }
 
 }  // namespace trace_builder_test

@@ -14,6 +14,7 @@
 #include <stepprof/analysis/event_tree.hpp>
 #include <stepprof/analysis/scope_path.hpp>
 #include <stepprof/trace/error.hpp>
+#include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -37,7 +38,8 @@ struct key_averages_options {
 
 /// One row: all events of one key, or one event. A plain struct, so that a program can make and change rows itself.
 ///
-/// An annotation and an operation of the same name are two rows. Times are in ns, memory in bytes of CPU memory.
+/// An annotation and an operation of the same name are two rows. Times are in ns, memory in bytes of CPU memory. Sums
+/// end at 2^63 - 1 (292 years, 8 EiB) instead of overflowing.
 struct event_average {
   std::string name;                  ///< The bytes given by the program; every `ProfilerStep#k` is `ProfilerStep*`.
   scope_kind kind = scope_kind::op;  ///< Of the first event.
@@ -70,7 +72,8 @@ struct event_average {
   [[nodiscard]] double average_ns() const noexcept {
     if (calls == 0) return 0;
     if (is_step && unfinished < calls)
-      return static_cast<double>(total_ns - unfinished_ns) / static_cast<double>(calls - unfinished);
+      return static_cast<double>(detail::saturating_sub(total_ns, unfinished_ns)) /
+             static_cast<double>(detail::saturating_sub(calls, unfinished));
     return static_cast<double>(total_ns) / static_cast<double>(calls);
   }
 };
@@ -101,7 +104,7 @@ struct event_averages {
   /// Σ self over all rows: the whole that percentages refer to, and the last line of the table.
   [[nodiscard]] std::int64_t self_cpu_time_total_ns() const noexcept {
     std::int64_t sum = 0;
-    for (const event_average& row : rows) sum += row.self_ns;
+    for (const event_average& row : rows) sum = detail::saturating_add(sum, row.self_ns);
     return sum;
   }
   /// One row `Total`: calls and self values of all rows; as total the time of the top-level scopes of all threads and
@@ -147,16 +150,21 @@ inline void add_call(event_average& row, std::int64_t duration_ns) {
   ++row.calls;
 }
 
+// Rows may be a program's own, and times those of a file.
+inline void add_to(std::int64_t& sum, std::int64_t value) noexcept {
+  sum = saturating_add(sum, value);
+}
+
 inline void add_row(event_average& row, const event_average& other) {
   row.min_ns = row.calls == 0 ? other.min_ns : other.calls == 0 ? row.min_ns : (std::min)(row.min_ns, other.min_ns);
   row.max_ns = (std::max)(row.max_ns, other.max_ns);
-  row.calls += other.calls;
-  row.unfinished += other.unfinished;
-  row.self_ns += other.self_ns;
-  row.total_ns += other.total_ns;
-  row.async_ns += other.async_ns;
-  row.unfinished_ns += other.unfinished_ns;
-  row.top_level_ns += other.top_level_ns;
+  add_to(row.calls, other.calls);
+  add_to(row.unfinished, other.unfinished);
+  add_to(row.self_ns, other.self_ns);
+  add_to(row.total_ns, other.total_ns);
+  add_to(row.async_ns, other.async_ns);
+  add_to(row.unfinished_ns, other.unfinished_ns);
+  add_to(row.top_level_ns, other.top_level_ns);
   row.self_memory += other.self_memory;
   row.total_memory += other.total_memory;
   row.is_step = row.is_step || other.is_step;
@@ -372,17 +380,17 @@ class averager {
     const trace_event& e = trace_.events()[index];
     const bool is_async = trace_.tracks()[e.track].kind != track_kind::thread;
     add_call(to, e.duration_ns());
-    to.self_ns += tree_.self_ns(index);
+    add_to(to.self_ns, tree_.self_ns(index));
     to.self_memory += tree_.self_memory(index);
     to.is_async = to.is_async && is_async;
     const bool is_unfinished = e.has(trace_event::unfinished);
     to.unfinished += is_unfinished ? 1 : 0;
     if (!is_outermost) return;
-    to.total_ns += e.duration_ns();
+    add_to(to.total_ns, e.duration_ns());
     to.total_memory += tree_.total_memory(index);
-    to.unfinished_ns += is_unfinished ? e.duration_ns() : 0;
-    to.async_ns += is_async ? e.duration_ns() : 0;
-    to.top_level_ns += !is_async && e.parent == npos ? e.duration_ns() : 0;
+    if (is_unfinished) add_to(to.unfinished_ns, e.duration_ns());
+    if (is_async) add_to(to.async_ns, e.duration_ns());
+    if (!is_async && e.parent == npos) add_to(to.top_level_ns, e.duration_ns());
   }
 
   void add_memory_outside() {
@@ -390,9 +398,7 @@ class averager {
     for (const memory_event& m : trace_.memory()) {
       if (!is_outside(m)) continue;
       event_average& to = row(g);
-      memory_sums sums;
-      (m.bytes < 0 ? sums.freed_bytes : sums.allocated_bytes) = m.bytes < 0 ? -m.bytes : m.bytes;
-      (m.bytes < 0 ? sums.frees : sums.allocations) = 1;
+      const memory_sums sums = sums_of(m);
       to.self_memory += sums;
       to.total_memory += sums;
       add_call(to, 0);
@@ -439,10 +445,8 @@ inline const event_average& event_averages::at(std::string_view name) const& {
 
 inline event_average event_averages::total_average() const {
   event_average total;
-  for (const event_average& row : rows) {
-    detail::add_row(total, row);
-    total.total_ns += row.top_level_ns - row.total_ns;
-  }
+  for (const event_average& row : rows) detail::add_row(total, row);
+  total.total_ns = total.top_level_ns;
   total.name = "Total";
   total.is_step = total.is_async = false;
   total.async_ns = total.unfinished_ns = 0;

@@ -351,6 +351,7 @@ class chrome_trace_writer {
       if (is_text) *at++ = '"';
       at = write_digits(put(at, ",\"Ev Idx\":"), ev_idx++);
       if (m.event != npos) at = write_integer(put(at, ",\"Scope Ev Idx\":"), ev_idx_of(m.event));
+      if (m.bytes == 0 && m.is_free()) at = put(at, ",\"Free\":true");
       out_.advance(at);
       if (m.pool != npos) put_string(",\"Pool\":", trace_.text(m.pool));
       put_text("}}");

@@ -19,6 +19,7 @@
 #include <stepprof/output/display_text.hpp>
 #include <stepprof/output/units.hpp>
 #include <stepprof/trace/error.hpp>
+#include <stepprof/trace/saturating.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -360,7 +361,7 @@ class table_maker {
     std::vector<std::string> cells = {cut_end(display_text(row.name), grid_.width(0), suffix(row)),
                                       percent(row.self_ns),
                                       format_time(row.self_ns, unit_),
-                                      row.is_async ? "0" : percent(row.total_ns - row.async_ns),
+                                      row.is_async ? "0" : percent(saturating_sub(row.total_ns, row.async_ns)),
                                       format_time(row.total_ns, unit_),
                                       format_time(row.average_ns(), unit_)};
     if (averages_.has_memory) {
@@ -406,7 +407,7 @@ class table_maker {
     std::size_t names = 0;
     std::string list;
     for (const event_average& row : averages_.rows) {
-      scopes += row.unfinished;
+      add_to(scopes, row.unfinished);
       if (row.unfinished == 0 || ++names > names_shown) continue;
       list += (names == 1 ? "" : ", ") + cut_end(display_text(row.name), options_.max_name_column_width, suffix(row));
     }

@@ -1,6 +1,7 @@
 // The only way to make a trace: collects its parts and checks the invariants that everything to the right relies on.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include <stepprof/trace/error.hpp>
+#include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -119,6 +121,7 @@ inline std::string trace_builder::event_fault(std::uint32_t index, std::vector<s
   const trace_event& e = data_.events[index];
   const trace_track& track = data_.tracks[e.track];
   if (e.end_ns < e.begin_ns) return "ends before it begins";
+  if (detail::saturating_sub(e.end_ns, e.begin_ns) == INT64_MAX) return "lasts longer than 292 years";
   if (e.name >= data_.strings.size()) return "has no name";
   if (e.detail != npos && e.detail >= data_.details.size()) return "has a detail index out of range";
   if (track.kind != track_kind::thread) return e.parent == npos ? "" : "has a parent on an async track";
@@ -168,9 +171,11 @@ inline std::string trace_builder::first_fault() const {
   for (const trace_step& step : data_.steps)
     if (!known_or_none(step.event)) return "trace: a step names an event that does not exist";
   std::int64_t last = INT64_MIN;
-  for (const memory_event& m : data_.memory) {
+  for (std::size_t i = 0; i < data_.memory.size(); ++i) {
+    const memory_event& m = data_.memory[i];
     if (!known_or_none(m.event) || m.track >= data_.tracks.size())
       return "trace: a memory event names an event or a track that does not exist";
+    if (m.allocation != npos && m.allocation >= i) return "trace: a free stands before its allocation";
     if (m.time_ns < last) return "trace: memory events are not in order of time";
     last = m.time_ns;
   }

@@ -219,6 +219,22 @@ TEST_CASE("sizes and sums of sizes end at the largest number", "[memory]") {
   test::check_rules(t);
 }
 
+// Catches: free(nullptr), which does nothing, counted as a free of an older block; failed allocations that seem to
+// lie at one address.
+TEST_CASE("a null address is no block", "[memory]") {
+  stepprof::profile prof(with_memory());
+  {
+    stepprof::record_function scope("s");
+    stepprof::report_alloc(nullptr, 8);
+    stepprof::report_alloc(nullptr, 8);
+    stepprof::report_free(nullptr);
+  }
+  prof.stop();
+  CHECK(prof.result().memory().empty());
+  CHECK(prof.result().unmatched_frees().empty());
+  CHECK(prof.result().losses().lost_frees == 0);
+}
+
 // Catches: memory recorded without being asked for.
 TEST_CASE("without profile_memory no report is recorded", "[memory]") {
   stepprof::profile prof;

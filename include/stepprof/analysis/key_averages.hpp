@@ -278,6 +278,7 @@ class averager {
       const std::uint32_t g = group_of_[i] = one_by_one_ ? new_group() : group(key_of(i));
       const first_seen seen{e.begin_ns, e.end_ns, i};
       if (seen < first_[g]) first_[g] = seen;
+      if (trace_.detail(e).source_file != npos && seen < first_with_source_[g]) first_with_source_[g] = seen;
     }
   }
   [[nodiscard]] key key_of(std::uint32_t index) const {
@@ -300,6 +301,7 @@ class averager {
   }
   std::uint32_t new_group() {
     first_.emplace_back();
+    first_with_source_.emplace_back();
     return static_cast<std::uint32_t>(first_.size() - 1);
   }
   // Groups from `memory_group_` on have no event.
@@ -325,7 +327,7 @@ class averager {
   }
   [[nodiscard]] event_average& row(std::uint32_t group) noexcept { return rows_[place_[group]]; }
 
-  // The texts of a row come from its first event.
+  // The texts of a row come from its first event, but for the place in the source: from the first that has one.
   void describe(event_average& row, std::uint32_t group) const {
     if (group >= memory_group_) {
       row.name = "[memory]";
@@ -343,8 +345,7 @@ class averager {
     row.is_top_level = e.parent == npos;
     if ((options_.group_by_input_shape || one_by_one_) && says_shapes(trace_.text(d.input_dims)))
       row.shapes = std::string(trace_.text(d.input_dims));
-    if (d.source_file != npos)
-      row.source = std::string(trace_.text(d.source_file)) + ":" + std::to_string(d.source_line);
+    row.source = source_of(first_with_source_[group].event);
     if (options_.group_by_stack_n == 0) return;
     if (options_.stack == stack_source::native) {
       row.stack = split_frames(trace_.text(d.stack), options_.group_by_stack_n);
@@ -352,6 +353,12 @@ class averager {
     }
     for (const std::uint32_t outer : tree_.enclosing(index, options_.group_by_stack_n))
       row.stack.push_back(name_text(trace_.events()[outer]));
+  }
+
+  [[nodiscard]] std::string source_of(std::uint32_t event) const {
+    if (event == npos) return {};
+    const event_detail& d = trace_.detail(trace_.events()[event]);
+    return std::string(trace_.text(d.source_file)) + ':' + std::to_string(d.source_line);
   }
 
   // --- second pass: adding up
@@ -423,7 +430,8 @@ class averager {
   bool one_by_one_;
   std::vector<std::uint32_t> name_of_, stack_of_, by_name_, group_of_;
   std::unordered_map<key, std::uint32_t, key_hash> groups_;
-  std::vector<first_seen> first_;     // of each group
+  std::vector<first_seen> first_;  // of each group
+  std::vector<first_seen> first_with_source_;
   std::vector<std::uint32_t> place_;  // of each group among the rows
   std::vector<std::uint32_t> open_;   // of each group, how many of its events are open
   std::vector<event_average> rows_;

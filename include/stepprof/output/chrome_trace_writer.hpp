@@ -247,10 +247,7 @@ class chrome_trace_writer {
     put_json(",\"Input type\":", d.input_types);
     put_json(",\"Concrete Inputs\":", d.concrete_inputs);
     if (d.stack != npos) put_string(",\"Call stack\":", trace_.text(d.stack));
-    if (d.source_file != npos) {
-      const std::string place = std::string(trace_.text(d.source_file)) + ":" + std::to_string(d.source_line);
-      put_string(",\"Source\":", place);
-    }
+    if (d.source_file != npos) out_.append(texts_.source(d));
     write_user_args(d);
   }
   void put_json(std::string_view key, std::uint32_t text) {

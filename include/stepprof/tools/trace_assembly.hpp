@@ -136,7 +136,7 @@ inline void trace_assembly::add_event(file_slice& s, std::uint32_t parent) {
   e.set_kind(s.kind);
   s.event = builder_.add_event(e);
   order_of_event_.push_back(s.order);
-  if (s.has_detail) builder_.detail(s.event) = s.detail;
+  if (s.has_detail) builder_.set_detail(s.event, s.detail);
   if (!s.args.empty()) builder_.set_arguments(s.event, s.args);
 }
 
@@ -219,8 +219,8 @@ inline void trace_assembly::tell_wrappers_from_nodes() {
     trace_event& e = builder_.event(i);
     if (e.track != track) last.clear();
     track = e.track;
-    if (e.detail == npos || e.kind() == scope_kind::user_annotation) continue;
-    const event_detail& d = builder_.detail(i);
+    if (e.kind() == scope_kind::user_annotation) continue;
+    const event_detail& d = std::as_const(builder_).detail(i);
     if (d.sequence_number < 0 || d.forward_thread == 0) continue;
     const auto [at, is_new] = last.emplace(std::make_pair(d.forward_thread, d.sequence_number), i);
     if (!is_new) {
@@ -380,8 +380,9 @@ inline void trace_assembly::add_arrows() {
         continue;
       }
       builder_.add_link({from, to, arrow.kind});
-      if (arrow.kind == link_kind::forward_backward && builder_.event(to).detail != npos)
-        thread_of_.emplace(builder_.detail(to).forward_thread, builder_.track(builder_.event(from).track).id);
+      const std::uint32_t thread = std::as_const(builder_).detail(to).forward_thread;
+      if (arrow.kind == link_kind::forward_backward && thread != 0)
+        thread_of_.emplace(thread, builder_.track(builder_.event(from).track).id);
     }
     if (arrow.ends.empty()) records_.ignore("arrows without an end");
   }
@@ -394,10 +395,8 @@ inline void trace_assembly::add_arrows() {
 inline void trace_assembly::number_forward_threads() {
   if (own_.valid) return;
   for (std::uint32_t i = 0; i < builder_.event_count(); ++i) {
-    if (builder_.event(i).detail == npos) continue;
-    event_detail& d = builder_.detail(i);
-    const auto known = thread_of_.find(d.forward_thread);
-    if (d.forward_thread != 0 && known != thread_of_.end()) d.forward_thread = known->second;
+    const auto known = thread_of_.find(std::as_const(builder_).detail(i).forward_thread);
+    if (known != thread_of_.end()) builder_.detail(i).forward_thread = known->second;
   }
 }
 

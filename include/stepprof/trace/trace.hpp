@@ -37,7 +37,8 @@ struct trace_event {
   std::uint32_t name = npos;  ///< `trace::text(name)`.
   std::uint32_t parent =
       npos;  ///< The directly enclosing event, on the same track; a smaller index; npos at top level.
-  std::uint32_t detail = npos;  ///< Index into `trace::details()`, npos when there is nothing more to know.
+  std::uint32_t detail = npos;  ///< Index into `trace::details()`, npos when there is nothing more to know. Events of
+                                ///< one place in the source share an entry.
   std::uint32_t track : 20;     ///< Index into `trace::tracks()`.
   std::uint32_t kind_bits : 4;  ///< Use kind().
   std::uint32_t flags : 8;      ///< A set of `flag`.

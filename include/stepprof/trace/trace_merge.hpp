@@ -199,8 +199,7 @@ inline void trace_merger::add_detail(merge_input& input, std::uint32_t to, const
   for (std::uint32_t* field : {&detail.input_dims, &detail.input_strides, &detail.input_types, &detail.concrete_inputs,
                                &detail.source_file, &detail.stack})
     *field = text(input, *field);
-  detail.first_arg = detail.arg_count = 0;
-  builder_.detail(to) = detail;
+  builder_.set_detail(to, detail);
   if (from.arg_count == 0) return;
   std::vector<trace_argument> arguments;
   for (std::uint32_t i = from.first_arg; i < from.first_arg + from.arg_count; ++i) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -112,9 +113,12 @@ struct event_averages {
   [[nodiscard]] event_average total_average() const;
 
   /// The rows as text; see table() in output/table.hpp, which must be included.
-  [[nodiscard]] inline std::string table(const std::string& sort_by = std::string(),
-                                         std::int64_t row_limit = 100) const;
   [[nodiscard]] inline std::string table(const table_options& options) const;
+  [[nodiscard]] inline std::string table() const;
+  /// `sort_by` is a text of any kind. A template, so that `table({.sort_by = "count"})` and `table({})` can only mean
+  /// options: compilers disagree on whether such a list might be a string.
+  template <class Text, class = std::enable_if_t<std::is_convertible_v<const Text&, std::string_view>>>
+  [[nodiscard]] std::string table(const Text& sort_by, std::int64_t row_limit = 100) const;
 };
 
 /// The events of a trace put together by key. Linear in the number of events. Any thread.

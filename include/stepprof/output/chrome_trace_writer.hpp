@@ -26,7 +26,7 @@ struct chrome_trace_options {
   /// A counter of live bytes, one value per memory event.
   bool live_bytes_counter = true;
   /// The file's key "traceName"; empty: the path.
-  std::string trace_name;
+  std::string trace_name = {};
 };
 
 /// What export_chrome_trace() has written.

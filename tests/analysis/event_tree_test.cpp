@@ -149,6 +149,52 @@ TEST_CASE("memory belongs to the scope that it was reported in and to those arou
   CHECK(tree.memory_outside().allocated_bytes == 5);
 }
 
+// Catches: a free told by the sign of its bytes, so that freeing a block of no bytes counts as an allocation.
+TEST_CASE("a free is told by its allocation, not by its size", "[event_tree]") {
+  test::event_builder b("t1: a[0..10]");
+  memory_event m;
+  m.event = 0;
+  b.builder.add_memory(m);
+  m.allocation = 0;
+  b.builder.add_memory(m);
+  const event_tree tree(b.builder.finish());
+  CHECK(tree.self_memory(0).allocations == 1);
+  CHECK(tree.self_memory(0).frees == 1);
+}
+
+// Catches: sums of bytes that overflow and change their sign.
+TEST_CASE("sums of bytes end at the largest number", "[event_tree]") {
+  test::event_builder b("t1: outer[0..10]{ inner[2..6] }");
+  for (const std::int64_t bytes : {INT64_MAX, INT64_MAX, INT64_MIN, INT64_MIN})
+    for (const std::uint32_t event : {0u, 1u}) {
+      memory_event m;
+      m.event = event;
+      m.bytes = bytes;
+      b.builder.add_memory(m);
+    }
+  b.builder.add_unmatched_free({0, UINT32_MAX});
+  b.builder.add_unmatched_free({0, UINT32_MAX});
+  const event_tree tree(b.builder.finish());
+  CHECK(tree.total_memory(0).allocated_bytes == INT64_MAX);
+  CHECK(tree.total_memory(0).freed_bytes == INT64_MAX);
+  CHECK(tree.total_memory(0).net_bytes() == 0);
+  CHECK(tree.total_memory(0).allocations == 4);
+  CHECK(tree.total_memory(0).unmatched_frees == 2 * std::int64_t{UINT32_MAX});
+}
+
+// Catches: pauses of a file that overflow, or that take more from a scope than lies in it.
+TEST_CASE("pauses of any length take from a scope what lies in it", "[event_tree]") {
+  test::event_builder b("t1: a[0..10]{ b[4..6] }");
+  b.builder.add_pause({INT64_MIN, -5});
+  b.builder.add_pause({8, INT64_MAX});
+  b.builder.add_pause({9, INT64_MAX});
+  b.builder.add_pause({-3, 5});
+  b.builder.add_pause({7, INT64_MIN});  // turned round: none
+  const event_tree tree(b.builder.finish());
+  CHECK(tree.self_ns(0) == 2);  // of 0..4 and 6..10, the part 6..8
+  CHECK(tree.self_ns(1) == 1);  // 5..6
+}
+
 // Catches: recursion over the depth of the tree, which ends in a stack overflow.
 TEST_CASE("a chain of 100000 nested scopes is no problem", "[event_tree]") {
   constexpr std::uint32_t depth = 100000;

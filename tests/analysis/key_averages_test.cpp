@@ -346,6 +346,45 @@ TEST_CASE("rows can be fed without recording and stay exact beyond 32 bits", "[k
   CHECK(averages.total_average().calls == 6000000001);
 }
 
+// Catches: sums of long times and of large rows that overflow, so that a total is negative.
+TEST_CASE("sums of rows end at the largest number", "[key_averages]") {
+  const event_averages threads = key_averages(
+      test::events("t1: a[0..4500000000000000000]; t2: a[0..4500000000000000000]; t3: a[0..4500000000000000000]"));
+  CHECK(threads.at("a").self_ns == INT64_MAX);
+  CHECK(threads.at("a").total_ns == INT64_MAX);
+  CHECK(threads.at("a").max_ns == 4500000000000000000);
+  CHECK(threads.total_average().total_ns == INT64_MAX);
+  const event_averages lanes =
+      key_averages(test::events("async1: a[0..9000000000000000000] a[0..9000000000000000000]"));
+  CHECK(lanes.at("a").async_ns == INT64_MAX);
+
+  event_average row;
+  row.calls = row.self_ns = row.total_ns = row.self_memory.frees = INT64_MAX - 1;
+  event_average negative;
+  negative.self_ns = negative.unfinished = INT64_MIN;
+  event_averages averages;
+  averages.rows = {row, row, negative};
+  CHECK(averages.self_cpu_time_total_ns() == -1);  // 2^63 - 1 - 2^63
+  CHECK(averages.total_average().calls == INT64_MAX);
+  CHECK(merge_rows(averages.rows)[0].self_memory.frees == INT64_MAX);
+}
+
+// Catches: frees of blocks without bytes outside every scope counted as allocations.
+TEST_CASE("a free outside every scope is a free, whatever its size", "[key_averages]") {
+  test::event_builder b("t1: a[0..10]");
+  memory_event m;
+  b.builder.add_memory(m);
+  m.allocation = 0;
+  b.builder.add_memory(m);
+  m.allocation = npos;
+  m.bytes = INT64_MIN;
+  b.builder.add_memory(m);
+  const event_averages rows = key_averages(b.builder.finish());
+  CHECK(rows.at("[memory]").self_memory.allocations == 1);
+  CHECK(rows.at("[memory]").self_memory.frees == 2);
+  CHECK(rows.at("[memory]").self_memory.freed_bytes == INT64_MAX);
+}
+
 // Catches: rows merged although shapes or stacks differ, or texts that only agree when put behind each other.
 TEST_CASE("merging rows looks at the whole key", "[key_averages]") {
   event_average a;

@@ -1,4 +1,4 @@
-// Catches: a header that needs exceptions or RTTI, or that is no valid C++20, although it is never instantiated there.
+// Catches: a header that needs exceptions or RTTI, although it is never instantiated there.
 #include <all_headers.hpp>
 
 int main() {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <stepprof/stepprof.hpp>
+#include <stepprof/tools/trace_reader.hpp>
 
 namespace profile_memory_test {
 
@@ -163,6 +164,75 @@ TEST_CASE("memory goes to the scope open on its thread, and is matched over thre
   CHECK(t.memory()[7].bytes == -8);
   CHECK(t.memory()[t.memory()[7].allocation].bytes == 8);
   test::check_rules(t);
+}
+
+// Catches: a free of a block of no bytes counted as an allocation, in the recording or once it is written and read.
+TEST_CASE("blocks of no bytes are allocated and freed", "[memory]") {
+  stepprof::profile prof(with_memory());
+  for (int i = 0; i < 3; ++i) {
+    stepprof::record_function scope("empty matrix");
+    alloc(i, 0);
+    free(i);
+  }
+  alloc(0, 0);
+  free(0);
+  prof.stop();
+  for (const stepprof::trace& t : {prof.result(), stepprof::parse_trace(test::chrome_text(prof.result()))}) {
+    const stepprof::event_averages rows = stepprof::key_averages(t);
+    CHECK(rows.at("empty matrix").self_memory.allocations == 3);
+    CHECK(rows.at("empty matrix").self_memory.frees == 3);
+    CHECK(rows.at("[memory]").self_memory.frees == 1);
+    CHECK(t.losses().lost_frees == 0);
+    test::check_rules(t);
+  }
+}
+
+// Catches: sizes beyond 63 bits booked with the other sign, sums of them that overflow, and live bytes that are
+// negative once what did not fit is freed.
+TEST_CASE("sizes and sums of sizes end at the largest number", "[memory]") {
+  stepprof::profile prof(with_memory());
+  {
+    stepprof::record_function scope("huge");
+    alloc(0, SIZE_MAX);
+    free(0);
+  }
+  {
+    stepprof::record_function scope("two");
+    alloc(1, std::size_t{1} << 62);
+    alloc(2, std::size_t{1} << 62);
+    alloc(1, std::size_t{1} << 63);  // its free was lost
+    free(1);
+    free(2);
+  }
+  prof.stop();
+  const stepprof::trace t = prof.result();
+  CHECK(booked(t) == "huge+9223372036854775807-9223372036854775807 two+9223372036854775807-9223372036854775807");
+  REQUIRE(t.memory().size() == 7);
+  const std::int64_t most = INT64_MAX, half = std::int64_t{1} << 62;
+  CHECK(t.memory()[0].total_allocated == most);
+  CHECK(t.memory()[1].total_allocated == 0);
+  CHECK(t.memory()[2].total_allocated == half);
+  CHECK(t.memory()[3].total_allocated == most);  // 2^63 is one too many
+  CHECK(t.memory()[4].total_allocated == most);
+  CHECK(t.memory()[5].total_allocated == half);  // exact again
+  CHECK(t.memory()[6].total_allocated == 0);
+  test::check_rules(t);
+}
+
+// Catches: free(nullptr), which does nothing, counted as a free of an older block; failed allocations that seem to
+// lie at one address.
+TEST_CASE("a null address is no block", "[memory]") {
+  stepprof::profile prof(with_memory());
+  {
+    stepprof::record_function scope("s");
+    stepprof::report_alloc(nullptr, 8);
+    stepprof::report_alloc(nullptr, 8);
+    stepprof::report_free(nullptr);
+  }
+  prof.stop();
+  CHECK(prof.result().memory().empty());
+  CHECK(prof.result().unmatched_frees().empty());
+  CHECK(prof.result().losses().lost_frees == 0);
 }
 
 // Catches: memory recorded without being asked for.

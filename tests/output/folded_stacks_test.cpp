@@ -104,6 +104,12 @@ TEST_CASE("deep nesting is written without recursion", "[folded_stacks]") {
   CHECK(std::count(text.begin(), text.end(), '\n') == depth);
 }
 
+// Catches: weights that wrap round, so that the widest stack of a flame graph is the narrowest.
+TEST_CASE("a weight ends at the largest number", "[folded_stacks]") {
+  CHECK(folded(test::events("t1: f[0..9000000000000000000]; t2: f[0..9000000000000000000]; "
+                            "t3: f[0..9000000000000000000]")) == "f 18446744073709551615\n");
+}
+
 // FC-77: pytorch/pytorch#100253, pytorch/pytorch#89406
 // Catches: an empty file reported as success, or an error that does not say what to turn on.
 TEST_CASE("no stacks is an error that names the remedy", "[folded_stacks]") {

@@ -249,6 +249,12 @@ TEST_CASE("row limits", "[table]") {
   CHECK(first_cells(rows.table("", -1), 5) == std::vector<std::string>{"a", "b", "c"});
   CHECK(first_cells(rows.table("", 0), 5).empty());
   CHECK(first_cells(rows.table("cpu_time_total", 1), 5) == std::vector<std::string>{"b"});
+  // A text of any kind, and nothing else, is a sort key.
+  const std::string sorted = rows.table("cpu_time_total");
+  CHECK(rows.table(std::string("cpu_time_total")) == sorted);
+  CHECK(rows.table(std::string_view("cpu_time_total")) == sorted);
+  CHECK(rows.table(static_cast<const char*>("cpu_time_total")) == sorted);
+  CHECK(rows.table({}) == rows.table());
   CHECK(grid_of(rows.table("cpu_time_total", 1))[3].substr(5, 14) == "        50.00%");
   CHECK(rows.table("", 0).find("Self CPU time total: 4.000us\n") != std::string::npos);
 }

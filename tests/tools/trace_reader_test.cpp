@@ -12,6 +12,7 @@
 #include <support/skip.hpp>
 
 #include <stepprof/analysis/key_averages.hpp>
+#include <stepprof/output/chrome_trace.hpp>
 #include <stepprof/tools/trace_reader.hpp>
 
 namespace trace_reader_test {
@@ -460,6 +461,56 @@ TEST_CASE("the key stepprof tells what the format cannot", "[trace_reader]") {
   CHECK(t.notes()[0].code == "c");
   REQUIRE(t.metadata().size() == 2);
   CHECK(t.metadata()[1].key == "traceName");
+}
+
+// Catches: numbers of a file that overflow a sum, or that become others in a smaller field: a device of type 65536
+// that becomes the CPU, a count of 2^32 + 1 that becomes 1.
+TEST_CASE("numbers that do not fit end at the largest or the smallest one", "[trace_reader]") {
+  const auto memory = [](const std::string& args) {
+    return R"(, {"ph": "i", "name": "[memory]", "pid": 7, "tid": 9, "ts": 1, "args": {)" + args + "}}";
+  };
+  const trace t = parse_trace(file_of(
+      slice("a", "0", "4500000000000000") + ", " + slice("b", "4600000000000000", "4600000000000000") +
+      memory(R"("Addr": 1, "Bytes": 9223372036854775807)") + memory(R"("Addr": 2, "Bytes": 9223372036854775807)") +
+      memory(R"("Addr": 2, "Bytes": -9223372036854775808)") +
+      memory(R"("Addr": 3, "Bytes": 8, "Device Type": 65536, "Device Id": -65536)")));
+  CHECK(t.events()[1].end_ns == 9200000000000000000);
+  CHECK(t.memory()[3].device_type == 32767);
+  CHECK(t.memory()[3].device_id == -32768);
+  const event_average a = key_averages(t).at("a");
+  CHECK(a.self_memory.allocated_bytes == INT64_MAX);
+  CHECK(a.self_memory.freed_bytes == INT64_MAX);
+
+  const std::string own =
+      R"("stepprof": {"schema": 1, "zero_ns": 9223372036854775807, "begin_ns": 9223372036854775807,)"
+      R"( "end_ns": -9223372036854775808, "cycle": 18446744073709551615,)"
+      R"( "first_event_index": "18446744073709551615", "unmatched_frees": [{"event": -1, "count": 4294967297}],)"
+      R"( "pauses": [[-9223372036854775808, 9223372036854775807]], "losses": {"kept": -1, "late": 3}, "tracks":)"
+      R"( [{"pid": 7, "tid": 4294967305, "kind": "thread", "name": "not 9"}]}, "distributedInfo":)"
+      R"( {"rank": 18446744073709551615, "x": 1}, )";
+  const trace mine = parse_trace(file_of(
+      slice("a", "1", "2", R"(, "args": {"Ev Idx": 0, "Moved ns": 9223372036854775807, "Source": "f:4294967297"})"),
+      own));
+  CHECK(mine.events()[0].begin_ns == INT64_MAX);
+  CHECK(mine.events()[0].duration_ns() == 0);
+  CHECK(mine.detail(mine.events()[0]).source_line == UINT32_MAX);
+  CHECK(mine.unmatched_frees()[0].count == UINT32_MAX);
+  CHECK(mine.info().cycle == INT64_MAX);
+  CHECK(mine.info().first_event_index == std::uint64_t{1} << 62);
+  CHECK(mine.losses().kept == 0);
+  CHECK(mine.losses().late == 3);
+  CHECK(mine.processes()[0].rank == INT64_MAX);
+  CHECK(mine.tracks()[0].name.empty());
+  CHECK(key_averages(mine).at("a").self_ns == 0);
+  std::string text;
+  write_chrome_trace(mine, text);
+  CHECK(parse_trace(text).events().size() == 1);
+
+  // An open event that would last for longer than a number of ns can say.
+  CHECK(fault_of(
+            file_of(R"({"ph": "b", "cat": "c", "name": "o", "id": 1, "pid": 7, "tid": 9, "ts": -4600000000000000})",
+                    R"("stepprof": {"schema": 1, "zero_ns": -4600000000000000000, "end_ns": 4600000000000000000}, )"))
+            .find("lasts longer than 292 years") != std::string::npos);
 }
 
 // Catches: a file of a later version read as if it were known.

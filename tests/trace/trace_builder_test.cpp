@@ -24,6 +24,11 @@ TEST_CASE("the builder refuses broken nesting and names the event", "[trace_buil
   CHECK(fault_of("t1: a[0..10]{ b[1..5] c[4..6] }") == "trace: event 2 ('c') overlaps the event before it");
   CHECK(fault_of("t1: a[5..4]") == "trace: event 0 ('a') ends before it begins");
   CHECK(fault_of("async1: a[0..10] b[5..15]").empty());
+  // A duration is a number of 63 bits.
+  CHECK(fault_of("async1: a[-1..9223372036854775805]").empty());
+  CHECK(fault_of("async1: a[-1..9223372036854775806]") == "trace: event 0 ('a') lasts longer than 292 years");
+  CHECK(fault_of("async1: a[-9223372036854775807..9223372036854775807]") ==
+        "trace: event 0 ('a') lasts longer than 292 years");
 }
 
 // Catches: preorder not checked, so that a subtree is split in two.
@@ -52,6 +57,33 @@ TEST_CASE("texts are interned by content", "[trace_builder]") {
   CHECK(t.text(npos).empty());
   CHECK(t.find_text("name 999") != npos);
   CHECK(t.find_text("name 1000") == npos);
+}
+
+// Catches: an entry for each scope of one place in the source, or a fact of one scope that appears at all others.
+TEST_CASE("events of one place share an entry until they need their own", "[trace_builder]") {
+  test::event_builder built("t1: a[0..1] b[1..2] c[2..3] d[3..4]");
+  trace_builder& b = built.builder;
+  const std::uint32_t file = b.intern("x.cpp");
+  const std::uint32_t place = b.source(file, 7);
+  CHECK(b.source(file, 7) == place);
+  CHECK(b.source(file, 8) != place);
+  b.event(0).detail = b.event(1).detail = place;
+  b.detail(1).sequence_number = 5;
+  CHECK(b.detail(1).source_line == 7);
+  event_detail given;
+  given.source_file = file;
+  given.source_line = 7;
+  b.set_detail(2, given);
+  CHECK(b.event(2).detail == place);
+  given.sequence_number = 6;
+  b.set_detail(3, given);
+  b.detail(3).sequence_number = 9;
+  const trace t = b.finish();
+  CHECK(t.details().size() == 4);  // two places, b and d
+  CHECK(t.detail(t.events()[0]).sequence_number == -1);
+  CHECK(t.detail(t.events()[1]).sequence_number == 5);
+  CHECK(t.detail(t.events()[2]).sequence_number == -1);
+  CHECK(t.detail(t.events()[3]).sequence_number == 9);
 }
 
 // Catches: metadata added to one copy of a trace appearing in another.
@@ -90,6 +122,11 @@ TEST_CASE("the builder refuses indices of events that do not exist, wherever the
           m.track = 1;
           b.add_memory(m);
         }) == "trace: a memory event names an event or a track that does not exist");
+  CHECK(fault([](trace_builder& b) {
+          memory_event m;
+          m.allocation = 0;
+          b.add_memory(m);
+        }) == "trace: a free stands before its allocation");
 }
 
 }  // namespace trace_builder_test

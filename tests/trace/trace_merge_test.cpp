@@ -253,6 +253,7 @@ TEST_CASE("losses are added and the facts span all cycles", "[trace_merge]") {
   CHECK((l.kept == 111 && l.unfinished == 222 && l.late == 333 && l.dropped == 444 && l.reentrant == 555));
   CHECK((l.dropped_arguments == 666 && l.dropped_memory == 777 && l.overflow_names == 888 && l.clamps == 999));
   CHECK((l.unmatched_frees == 1110 && l.unmatched_ends == 1221 && l.lost_frees == 1332 && l.cold_chunks == 1443));
+  CHECK(merge({make(0, UINT64_MAX), make(1, 1)}).losses().kept == UINT64_MAX);  // of a file, say
   CHECK(all.info().trace_id == std::string(32, 'a'));
   CHECK((all.info().begin_ns == 0 && all.info().end_ns == 25 && all.info().base_time_ns == 77));
   CHECK((all.info().cycle == 2 && all.info().first_step == 4 && all.info().last_step == 26));

@@ -7,11 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
-/// Memory of the CPU that one event, or one row of events, allocated and freed.
+/// Memory of the CPU that one event, or one row of events, allocated and freed. Sums end at 2^63 - 1.
 struct memory_sums {
   std::int64_t allocated_bytes = 0;
   std::int64_t freed_bytes = 0;  ///< Positive. Only frees whose allocation is in the trace.
@@ -19,14 +20,14 @@ struct memory_sums {
   std::int64_t frees = 0;
   std::int64_t unmatched_frees = 0;  ///< Frees of memory allocated before the window: counted, without bytes.
 
-  [[nodiscard]] std::int64_t net_bytes() const noexcept { return allocated_bytes - freed_bytes; }
+  [[nodiscard]] std::int64_t net_bytes() const noexcept { return detail::saturating_sub(allocated_bytes, freed_bytes); }
 
   memory_sums& operator+=(const memory_sums& other) noexcept {
-    allocated_bytes += other.allocated_bytes;
-    freed_bytes += other.freed_bytes;
-    allocations += other.allocations;
-    frees += other.frees;
-    unmatched_frees += other.unmatched_frees;
+    allocated_bytes = detail::saturating_add(allocated_bytes, other.allocated_bytes);
+    freed_bytes = detail::saturating_add(freed_bytes, other.freed_bytes);
+    allocations = detail::saturating_add(allocations, other.allocations);
+    frees = detail::saturating_add(frees, other.frees);
+    unmatched_frees = detail::saturating_add(unmatched_frees, other.unmatched_frees);
     return *this;
   }
 };
@@ -91,41 +92,59 @@ class event_tree {
 // --------------------------------------------------------------------------------------------------------------------
 namespace detail {
 
-// How much of a range was paused. Pauses may come unsorted or overlapping, from a merge of traces.
+// What one report adds to the sums of its scope.
+inline memory_sums sums_of(const memory_event& m) noexcept {
+  memory_sums sums;
+  if (m.is_free()) {
+    sums.freed_bytes = saturating_sub(0, m.bytes);
+    sums.frees = 1;
+  } else {
+    sums.allocated_bytes = m.bytes;
+    sums.allocations = 1;
+  }
+  return sums;
+}
+
+// How much of a range was paused. Pauses may come unsorted or overlapping, from a merge of traces, and from a file with
+// any times: sums are of disjoint ranges, so they fit into 64 bits without a sign, in which differences are exact.
 class pause_sums {
  public:
   explicit pause_sums(std::vector<paused_interval> pauses) {
     std::sort(pauses.begin(), pauses.end(),
               [](const paused_interval& a, const paused_interval& b) { return a.begin_ns < b.begin_ns; });
-    std::int64_t sum = 0;
+    std::uint64_t sum = 0;
     for (const paused_interval& pause : pauses) {
       if (pause.end_ns <= pause.begin_ns) continue;
       if (!merged_.empty() && pause.begin_ns <= merged_.back().end_ns) {
-        const std::int64_t more = (std::max)(std::int64_t{0}, pause.end_ns - merged_.back().end_ns);
-        merged_.back().end_ns += more;
-        sum += more;
+        if (pause.end_ns <= merged_.back().end_ns) continue;
+        sum += length(merged_.back().end_ns, pause.end_ns);
+        merged_.back().end_ns = pause.end_ns;
       } else {
         before_.push_back(sum);
         merged_.push_back(pause);
-        sum += pause.end_ns - pause.begin_ns;
+        sum += length(pause.begin_ns, pause.end_ns);
       }
     }
   }
+  // The range must be no longer than 2^63 - 1 ns.
   [[nodiscard]] std::int64_t between(std::int64_t begin_ns, std::int64_t end_ns) const noexcept {
-    return merged_.empty() ? 0 : until(end_ns) - until(begin_ns);
+    return merged_.empty() ? 0 : static_cast<std::int64_t>(until(end_ns) - until(begin_ns));
   }
 
  private:
-  [[nodiscard]] std::int64_t until(std::int64_t time_ns) const noexcept {
+  static std::uint64_t length(std::int64_t begin_ns, std::int64_t end_ns) noexcept {
+    return static_cast<std::uint64_t>(end_ns) - static_cast<std::uint64_t>(begin_ns);
+  }
+  [[nodiscard]] std::uint64_t until(std::int64_t time_ns) const noexcept {
     const auto after = std::upper_bound(merged_.begin(), merged_.end(), time_ns,
                                         [](std::int64_t t, const paused_interval& p) { return t < p.begin_ns; });
     if (after == merged_.begin()) return 0;
     const auto at = static_cast<std::size_t>(after - merged_.begin() - 1);
-    return before_[at] + (std::min)(time_ns, merged_[at].end_ns) - merged_[at].begin_ns;
+    return before_[at] + length(merged_[at].begin_ns, (std::min)(time_ns, merged_[at].end_ns));
   }
 
   std::vector<paused_interval> merged_;
-  std::vector<std::int64_t> before_;  // paused time before merged_[i] begins
+  std::vector<std::uint64_t> before_;  // paused time before merged_[i] begins
 };
 
 }  // namespace detail
@@ -164,21 +183,18 @@ inline void event_tree::sum_memory() {
   const std::vector<trace_event>& events = trace_.events();
   if (trace_.memory().empty() && trace_.unmatched_frees().empty()) return;
   self_memory_.resize(events.size());
-  const auto sums_of = [this](std::uint32_t event) -> memory_sums& {
+  const auto place_of = [this](std::uint32_t event) -> memory_sums& {
     return event == npos ? memory_outside_ : self_memory_[event];
   };
   for (const memory_event& m : trace_.memory()) {
     if (!is_cpu_memory(m)) continue;
-    memory_sums& sums = sums_of(m.event);
-    if (m.bytes < 0) {
-      sums.freed_bytes -= m.bytes;
-      ++sums.frees;
-    } else {
-      sums.allocated_bytes += m.bytes;
-      ++sums.allocations;
-    }
+    place_of(m.event) += detail::sums_of(m);
   }
-  for (const unmatched_free& free : trace_.unmatched_frees()) sums_of(free.event).unmatched_frees += free.count;
+  for (const unmatched_free& free : trace_.unmatched_frees()) {
+    memory_sums sums;
+    sums.unmatched_frees = free.count;
+    place_of(free.event) += sums;
+  }
   total_memory_ = self_memory_;
   for (std::size_t i = events.size(); i-- > 0;)
     if (events[i].parent != npos) total_memory_[events[i].parent] += total_memory_[i];

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include <stepprof/analysis/event_tree.hpp>
 #include <stepprof/analysis/scope_path.hpp>
 #include <stepprof/trace/error.hpp>
+#include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -37,7 +39,8 @@ struct key_averages_options {
 
 /// One row: all events of one key, or one event. A plain struct, so that a program can make and change rows itself.
 ///
-/// An annotation and an operation of the same name are two rows. Times are in ns, memory in bytes of CPU memory.
+/// An annotation and an operation of the same name are two rows. Times are in ns, memory in bytes of CPU memory. Sums
+/// end at 2^63 - 1 (292 years, 8 EiB) instead of overflowing.
 struct event_average {
   std::string name;                  ///< The bytes given by the program; every `ProfilerStep#k` is `ProfilerStep*`.
   scope_kind kind = scope_kind::op;  ///< Of the first event.
@@ -70,7 +73,8 @@ struct event_average {
   [[nodiscard]] double average_ns() const noexcept {
     if (calls == 0) return 0;
     if (is_step && unfinished < calls)
-      return static_cast<double>(total_ns - unfinished_ns) / static_cast<double>(calls - unfinished);
+      return static_cast<double>(detail::saturating_sub(total_ns, unfinished_ns)) /
+             static_cast<double>(detail::saturating_sub(calls, unfinished));
     return static_cast<double>(total_ns) / static_cast<double>(calls);
   }
 };
@@ -101,7 +105,7 @@ struct event_averages {
   /// Σ self over all rows: the whole that percentages refer to, and the last line of the table.
   [[nodiscard]] std::int64_t self_cpu_time_total_ns() const noexcept {
     std::int64_t sum = 0;
-    for (const event_average& row : rows) sum += row.self_ns;
+    for (const event_average& row : rows) sum = detail::saturating_add(sum, row.self_ns);
     return sum;
   }
   /// One row `Total`: calls and self values of all rows; as total the time of the top-level scopes of all threads and
@@ -109,9 +113,12 @@ struct event_averages {
   [[nodiscard]] event_average total_average() const;
 
   /// The rows as text; see table() in output/table.hpp, which must be included.
-  [[nodiscard]] inline std::string table(const std::string& sort_by = std::string(),
-                                         std::int64_t row_limit = 100) const;
   [[nodiscard]] inline std::string table(const table_options& options) const;
+  [[nodiscard]] inline std::string table() const;
+  /// `sort_by` is a text of any kind. A template, so that `table({.sort_by = "count"})` and `table({})` can only mean
+  /// options: compilers disagree on whether such a list might be a string.
+  template <class Text, class = std::enable_if_t<std::is_convertible_v<const Text&, std::string_view>>>
+  [[nodiscard]] std::string table(const Text& sort_by, std::int64_t row_limit = 100) const;
 };
 
 /// The events of a trace put together by key. Linear in the number of events. Any thread.
@@ -147,16 +154,21 @@ inline void add_call(event_average& row, std::int64_t duration_ns) {
   ++row.calls;
 }
 
+// Rows may be a program's own, and times those of a file.
+inline void add_to(std::int64_t& sum, std::int64_t value) noexcept {
+  sum = saturating_add(sum, value);
+}
+
 inline void add_row(event_average& row, const event_average& other) {
   row.min_ns = row.calls == 0 ? other.min_ns : other.calls == 0 ? row.min_ns : (std::min)(row.min_ns, other.min_ns);
   row.max_ns = (std::max)(row.max_ns, other.max_ns);
-  row.calls += other.calls;
-  row.unfinished += other.unfinished;
-  row.self_ns += other.self_ns;
-  row.total_ns += other.total_ns;
-  row.async_ns += other.async_ns;
-  row.unfinished_ns += other.unfinished_ns;
-  row.top_level_ns += other.top_level_ns;
+  add_to(row.calls, other.calls);
+  add_to(row.unfinished, other.unfinished);
+  add_to(row.self_ns, other.self_ns);
+  add_to(row.total_ns, other.total_ns);
+  add_to(row.async_ns, other.async_ns);
+  add_to(row.unfinished_ns, other.unfinished_ns);
+  add_to(row.top_level_ns, other.top_level_ns);
   row.self_memory += other.self_memory;
   row.total_memory += other.total_memory;
   row.is_step = row.is_step || other.is_step;
@@ -270,6 +282,7 @@ class averager {
       const std::uint32_t g = group_of_[i] = one_by_one_ ? new_group() : group(key_of(i));
       const first_seen seen{e.begin_ns, e.end_ns, i};
       if (seen < first_[g]) first_[g] = seen;
+      if (trace_.detail(e).source_file != npos && seen < first_with_source_[g]) first_with_source_[g] = seen;
     }
   }
   [[nodiscard]] key key_of(std::uint32_t index) const {
@@ -292,6 +305,7 @@ class averager {
   }
   std::uint32_t new_group() {
     first_.emplace_back();
+    first_with_source_.emplace_back();
     return static_cast<std::uint32_t>(first_.size() - 1);
   }
   // Groups from `memory_group_` on have no event.
@@ -317,7 +331,7 @@ class averager {
   }
   [[nodiscard]] event_average& row(std::uint32_t group) noexcept { return rows_[place_[group]]; }
 
-  // The texts of a row come from its first event.
+  // The texts of a row come from its first event, but for the place in the source: from the first that has one.
   void describe(event_average& row, std::uint32_t group) const {
     if (group >= memory_group_) {
       row.name = "[memory]";
@@ -335,8 +349,7 @@ class averager {
     row.is_top_level = e.parent == npos;
     if ((options_.group_by_input_shape || one_by_one_) && says_shapes(trace_.text(d.input_dims)))
       row.shapes = std::string(trace_.text(d.input_dims));
-    if (d.source_file != npos)
-      row.source = std::string(trace_.text(d.source_file)) + ":" + std::to_string(d.source_line);
+    row.source = source_of(first_with_source_[group].event);
     if (options_.group_by_stack_n == 0) return;
     if (options_.stack == stack_source::native) {
       row.stack = split_frames(trace_.text(d.stack), options_.group_by_stack_n);
@@ -344,6 +357,12 @@ class averager {
     }
     for (const std::uint32_t outer : tree_.enclosing(index, options_.group_by_stack_n))
       row.stack.push_back(name_text(trace_.events()[outer]));
+  }
+
+  [[nodiscard]] std::string source_of(std::uint32_t event) const {
+    if (event == npos) return {};
+    const event_detail& d = trace_.detail(trace_.events()[event]);
+    return std::string(trace_.text(d.source_file)) + ':' + std::to_string(d.source_line);
   }
 
   // --- second pass: adding up
@@ -372,17 +391,17 @@ class averager {
     const trace_event& e = trace_.events()[index];
     const bool is_async = trace_.tracks()[e.track].kind != track_kind::thread;
     add_call(to, e.duration_ns());
-    to.self_ns += tree_.self_ns(index);
+    add_to(to.self_ns, tree_.self_ns(index));
     to.self_memory += tree_.self_memory(index);
     to.is_async = to.is_async && is_async;
     const bool is_unfinished = e.has(trace_event::unfinished);
     to.unfinished += is_unfinished ? 1 : 0;
     if (!is_outermost) return;
-    to.total_ns += e.duration_ns();
+    add_to(to.total_ns, e.duration_ns());
     to.total_memory += tree_.total_memory(index);
-    to.unfinished_ns += is_unfinished ? e.duration_ns() : 0;
-    to.async_ns += is_async ? e.duration_ns() : 0;
-    to.top_level_ns += !is_async && e.parent == npos ? e.duration_ns() : 0;
+    if (is_unfinished) add_to(to.unfinished_ns, e.duration_ns());
+    if (is_async) add_to(to.async_ns, e.duration_ns());
+    if (!is_async && e.parent == npos) add_to(to.top_level_ns, e.duration_ns());
   }
 
   void add_memory_outside() {
@@ -390,9 +409,7 @@ class averager {
     for (const memory_event& m : trace_.memory()) {
       if (!is_outside(m)) continue;
       event_average& to = row(g);
-      memory_sums sums;
-      (m.bytes < 0 ? sums.freed_bytes : sums.allocated_bytes) = m.bytes < 0 ? -m.bytes : m.bytes;
-      (m.bytes < 0 ? sums.frees : sums.allocations) = 1;
+      const memory_sums sums = sums_of(m);
       to.self_memory += sums;
       to.total_memory += sums;
       add_call(to, 0);
@@ -417,7 +434,8 @@ class averager {
   bool one_by_one_;
   std::vector<std::uint32_t> name_of_, stack_of_, by_name_, group_of_;
   std::unordered_map<key, std::uint32_t, key_hash> groups_;
-  std::vector<first_seen> first_;     // of each group
+  std::vector<first_seen> first_;  // of each group
+  std::vector<first_seen> first_with_source_;
   std::vector<std::uint32_t> place_;  // of each group among the rows
   std::vector<std::uint32_t> open_;   // of each group, how many of its events are open
   std::vector<event_average> rows_;
@@ -439,10 +457,8 @@ inline const event_average& event_averages::at(std::string_view name) const& {
 
 inline event_average event_averages::total_average() const {
   event_average total;
-  for (const event_average& row : rows) {
-    detail::add_row(total, row);
-    total.total_ns += row.top_level_ns - row.total_ns;
-  }
+  for (const event_average& row : rows) detail::add_row(total, row);
+  total.total_ns = total.top_level_ns;
   total.name = "Total";
   total.is_step = total.is_async = false;
   total.async_ns = total.unfinished_ns = 0;

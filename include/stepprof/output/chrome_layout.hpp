@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -187,7 +188,7 @@ class chrome_layout_maker {
     const std::uint32_t last = g.last - g.first == 1 ? g.first : order_.back();
     arrow_end* end = end_at(last);
     if (end == nullptr || open_ends_.size() > chrome_layout::max_depth || !alone_without_length(g, last)) return;
-    const std::int64_t time_ns = g.begin_ns + (g.touched ? 1 : 0);
+    const std::int64_t time_ns = g.touched ? saturating_add(g.begin_ns, 1) : g.begin_ns;
     const bool inside = !g.touched || (time_ns < open_ends_.back() && time_ns < g.next_begin_ns);
     end->tied = inside && !instants_[0].any_within(events_[last].track, g.begin_ns, time_ns);
     end->time_ns = time_ns;

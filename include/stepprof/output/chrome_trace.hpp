@@ -79,8 +79,8 @@ STEPPROF_BEGIN_NAMESPACE
 //                        reserved, as kineto has them
 //
 // Arguments of [memory]: Device Type (0 = CPU), Device Id, Addr, Bytes (negative: a free), Total Allocated (live bytes
-// of the recording), Total Reserved (0), Ev Idx, Scope Ev Idx (the scope it is booked to; absent: outside), Pool
-// (absent: the default pool).
+// of the recording), Total Reserved (0), Ev Idx, Scope Ev Idx (the scope it is booked to; absent: outside), Free (true:
+// a free of a block of 0 bytes; else absent, as the sign of Bytes tells), Pool (absent: the default pool).
 //
 // The object `stepprof`: times are integer ns since the origin of the process's traces, events are given by Ev Idx
 // (-1: none).

@@ -118,6 +118,17 @@ class chrome_trace_texts {
     return values_->get(text, prepare);
   }
 
+  // `,"Source":"file:line"`. Valid until the next call.
+  std::string_view source(const event_detail& d) {
+    if (sources_.size() == max_sources) sources_.clear();  // only a file can have as many
+    const auto [at, is_new] = sources_.try_emplace(std::uint64_t{d.source_file} << 32 | d.source_line);
+    if (is_new) {
+      at->second = ",\"Source\":";
+      append_json_string(at->second, std::string(trace_.text(d.source_file)) + ':' + std::to_string(d.source_line));
+    }
+    return at->second;
+  }
+
   // --- keys of arguments: equal when they are written alike, so that no object has a key twice -----------------------
 
   void new_event() noexcept { ++event_; }
@@ -145,10 +156,13 @@ class chrome_trace_texts {
     return identities_[text] = result;
   }
 
+  static constexpr std::size_t max_sources = 65536;
+
   const trace& trace_;
   prepared_texts ops_;
   prepared_texts annotations_;
   std::unique_ptr<prepared_texts> values_;
+  std::unordered_map<std::uint64_t, std::string> sources_;       // by file and line
   std::unordered_map<std::uint32_t, std::uint32_t> identities_;  // by text
   std::unordered_map<std::string, std::uint32_t> by_text_;
   std::vector<std::string> keys_;

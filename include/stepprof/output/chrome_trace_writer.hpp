@@ -26,7 +26,7 @@ struct chrome_trace_options {
   /// A counter of live bytes, one value per memory event.
   bool live_bytes_counter = true;
   /// The file's key "traceName"; empty: the path.
-  std::string trace_name;
+  std::string trace_name = {};
 };
 
 /// What export_chrome_trace() has written.
@@ -247,10 +247,7 @@ class chrome_trace_writer {
     put_json(",\"Input type\":", d.input_types);
     put_json(",\"Concrete Inputs\":", d.concrete_inputs);
     if (d.stack != npos) put_string(",\"Call stack\":", trace_.text(d.stack));
-    if (d.source_file != npos) {
-      const std::string place = std::string(trace_.text(d.source_file)) + ":" + std::to_string(d.source_line);
-      put_string(",\"Source\":", place);
-    }
+    if (d.source_file != npos) out_.append(texts_.source(d));
     write_user_args(d);
   }
   void put_json(std::string_view key, std::uint32_t text) {
@@ -351,6 +348,7 @@ class chrome_trace_writer {
       if (is_text) *at++ = '"';
       at = write_digits(put(at, ",\"Ev Idx\":"), ev_idx++);
       if (m.event != npos) at = write_integer(put(at, ",\"Scope Ev Idx\":"), ev_idx_of(m.event));
+      if (m.bytes == 0 && m.is_free()) at = put(at, ",\"Free\":true");
       out_.advance(at);
       if (m.pool != npos) put_string(",\"Pool\":", trace_.text(m.pool));
       put_text("}}");

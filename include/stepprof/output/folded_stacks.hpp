@@ -18,6 +18,7 @@
 #include <stepprof/output/output_file.hpp>
 #include <stepprof/output/utf8.hpp>
 #include <stepprof/trace/error.hpp>
+#include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -75,7 +76,9 @@ class stack_tree {
     if (is_new) nodes_.emplace_back();
     return result;
   }
-  void add(std::uint32_t node, std::uint64_t weight) { nodes_[node].weight += weight; }
+  void add(std::uint32_t node, std::uint64_t weight) {
+    nodes_[node].weight = saturating_add(nodes_[node].weight, weight);
+  }
 
   // Without recursion: scopes may be nested more deeply than the stack of a thread allows.
   [[nodiscard]] std::string text() const {

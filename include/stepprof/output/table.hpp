@@ -19,6 +19,7 @@
 #include <stepprof/output/display_text.hpp>
 #include <stepprof/output/units.hpp>
 #include <stepprof/trace/error.hpp>
+#include <stepprof/trace/saturating.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -30,19 +31,19 @@ struct table_options {
   /// Rows are sorted by this, largest first, equal ones in the order of the rows; empty: the order of the rows. One of
   /// `self_cpu_time_total cpu_time_total cpu_time` (the average) `cpu_memory_usage self_cpu_memory_usage count key
   /// input_shapes stack`, or the name of one of the further columns below.
-  std::string sort_by;
+  std::string sort_by = {};
   std::int64_t row_limit = 100;              ///< Rows to print; -1: all. Sums and shares are over all rows anyway.
   std::size_t max_src_column_width = 75;     ///< In columns of the terminal; longer texts keep their end.
   std::size_t max_name_column_width = 55;    ///< Longer names end in "...".
   std::size_t max_shapes_column_width = 80;  ///< Longer shapes are cut.
-  std::optional<std::string> header;         ///< One line above the table.
+  std::optional<std::string> header = {};    ///< One line above the table.
   bool top_level_events_only = false;        ///< Only rows whose first event has no enclosing scope.
-  std::string time_unit;                     ///< `s`, `ms`, `us`; empty: each time in the unit that fits it.
+  std::string time_unit = {};                ///< `s`, `ms`, `us`; empty: each time in the unit that fits it.
 
   /// Further columns after `# of Calls`, from: `allocated_bytes self_allocated_bytes freed_bytes self_freed_bytes
   /// allocation_count self_allocation_count free_count self_free_count unmatched_frees min_time max_time
   /// unfinished_count source`.
-  std::vector<std::string> columns;
+  std::vector<std::string> columns = {};
 
   // Lines after the total. Lost and unfinished scopes, and what percentages refer to when several threads were
   // recorded, are named without being asked for.
@@ -64,13 +65,17 @@ struct table_options {
   return text;
 }
 
-inline std::string event_averages::table(const std::string& sort_by, std::int64_t row_limit) const {
-  table_options options;
-  options.sort_by = sort_by;
-  options.row_limit = row_limit;
+inline std::string event_averages::table(const table_options& options) const {
   return ::stepprof::table(*this, options);
 }
-inline std::string event_averages::table(const table_options& options) const {
+inline std::string event_averages::table() const {
+  return ::stepprof::table(*this);
+}
+template <class Text, class>
+std::string event_averages::table(const Text& sort_by, std::int64_t row_limit) const {
+  table_options options;
+  options.sort_by = std::string_view(sort_by);
+  options.row_limit = row_limit;
   return ::stepprof::table(*this, options);
 }
 
@@ -360,7 +365,7 @@ class table_maker {
     std::vector<std::string> cells = {cut_end(display_text(row.name), grid_.width(0), suffix(row)),
                                       percent(row.self_ns),
                                       format_time(row.self_ns, unit_),
-                                      row.is_async ? "0" : percent(row.total_ns - row.async_ns),
+                                      row.is_async ? "0" : percent(saturating_sub(row.total_ns, row.async_ns)),
                                       format_time(row.total_ns, unit_),
                                       format_time(row.average_ns(), unit_)};
     if (averages_.has_memory) {
@@ -406,7 +411,7 @@ class table_maker {
     std::size_t names = 0;
     std::string list;
     for (const event_average& row : averages_.rows) {
-      scopes += row.unfinished;
+      add_to(scopes, row.unfinished);
       if (row.unfinished == 0 || ++names > names_shown) continue;
       list += (names == 1 ? "" : ", ") + cut_end(display_text(row.name), options_.max_name_column_width, suffix(row));
     }

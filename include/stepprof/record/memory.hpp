@@ -27,16 +27,17 @@ STEPPROF_ALWAYS_INLINE bool records_memory() noexcept {
 }  // namespace detail
 
 /// An allocation of `bytes` bytes at `address`, after it was made. Booked to the innermost scope open on the calling
-/// thread. Does nothing while no profile with profile_memory records. Any thread.
+/// thread. A null address, an allocation that failed, is not one. Does nothing while no profile with profile_memory
+/// records. Any thread.
 STEPPROF_ADDRESS_ONLY(1) inline void report_alloc(const void* address, std::size_t bytes) noexcept {
-  if (STEPPROF_UNLIKELY(detail::records_memory())) detail::write_alloc(address, bytes);
+  if (STEPPROF_UNLIKELY(detail::records_memory()) && address != nullptr) detail::write_alloc(address, bytes);
 }
 
 /// A free of the block at `address`, before it is made, so that no other thread can have been given the block by then.
 /// Its size is known from the allocation; when that was not recorded in the same window no bytes are booked and the
-/// free is counted. Any thread.
+/// free is counted. A null address is ignored, as free() does. Any thread.
 STEPPROF_ADDRESS_ONLY(1) inline void report_free(const void* address) noexcept {
-  if (STEPPROF_UNLIKELY(detail::records_memory())) detail::write_free(address);
+  if (STEPPROF_UNLIKELY(detail::records_memory()) && address != nullptr) detail::write_free(address);
 }
 
 STEPPROF_END_NAMESPACE

@@ -25,11 +25,12 @@ enum class activity : std::uint8_t {
 /// `CPU`, `CUDA`, `HARDWARE_COUNTERS`; `UNKNOWN` for a value that is none of them.
 [[nodiscard]] constexpr std::string_view to_string(activity a) noexcept;
 
-/// How a profile records, and what it does with the result. A plain value.
+/// How a profile records, and what it does with the result. A plain value. (Every field has an initialiser, here and in
+/// the other options: compilers warn about those that designated initialisers leave out and that have none.)
 struct profile_options {
   /// Which steps are recorded. Empty: everything from start() to stop(), without step events.
   /// A cycle without warm-up steps records its first step while caches are cold and is reported once (`no_warmup`).
-  step_schedule schedule;
+  step_schedule schedule = {};
 
   /// What is recorded; at least one, each at most once.
   std::vector<activity> activities = {activity::cpu};
@@ -47,7 +48,7 @@ struct profile_options {
   /// Called with each completed cycle, inside step() or stop(), and with a partial one that stop() or the schedule cut.
   /// It may open scopes, read and export; it must not start, step or stop a profile. What it throws or returns as an
   /// error does not leave step() or stop(): it is kept in `profile::last_error()` and reported.
-  trace_callback on_trace_ready;
+  trace_callback on_trace_ready = {};
 
   /// Methods of profile that read a result read all completed cycles together, not the last one only.
   /// on_trace_ready still gets each cycle alone.
@@ -61,7 +62,7 @@ struct profile_options {
   std::size_t event_budget_bytes = std::size_t{256} << 20;
 
   /// The name of the process in traces. Empty: what set_process_name() said.
-  std::string process_name;
+  std::string process_name = {};
 
   /// True when inputs have to be recorded.
   [[nodiscard]] bool needs_shapes() const noexcept { return record_shapes || with_flops; }

@@ -13,6 +13,7 @@
 
 #include <stepprof/config.hpp>
 #include <stepprof/trace/error.hpp>
+#include <stepprof/trace/saturating.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -98,11 +99,10 @@ void validate(const step_schedule& s);
 // --------------------------------------------------------------------------------------------------------------------
 namespace detail {
 
-// Serves schedule: sums of three counts may need 66 bits, so they end at the largest 64-bit value instead of wrapping.
+// Serves schedule: the sum of three counts, which may need 66 bits.
 constexpr std::uint64_t saturated_sum(std::int64_t a, std::int64_t b, std::int64_t c) noexcept {
   const std::uint64_t two = static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b);  // at most 2^64 - 2
-  const std::uint64_t room = UINT64_MAX - two;
-  return static_cast<std::uint64_t>(c) > room ? UINT64_MAX : two + static_cast<std::uint64_t>(c);
+  return saturating_add(two, static_cast<std::uint64_t>(c));
 }
 
 inline void add_fault(std::string& faults, const char* field, std::int64_t value, std::int64_t least) {

@@ -23,11 +23,11 @@ struct trace_handler_options {
   /// The first part of the file's name. Empty: `<host>_<process id>`, both taken from the trace. It may hold no '/', no
   /// '\\' and no control bytes, and must be another one for each process of a run that the files are to be told apart
   /// by.
-  std::string worker_name;
+  std::string worker_name = {};
   /// Unix time in ns, for the file's name. Empty: the system's clock.
-  std::function<std::int64_t()> unix_time_ns;
+  std::function<std::int64_t()> unix_time_ns = {};
   /// Writes the trace to a path, which is an empty file when it is called. Empty: export_chrome_trace().
-  std::function<void(const trace&, const std::string& path, std::error_code&)> write;
+  std::function<void(const trace&, const std::string& path, std::error_code&)> write = {};
 };
 
 /// Checks every field; errc::invalid_argument with a text that names field, value and remedy.

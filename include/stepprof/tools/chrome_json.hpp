@@ -13,6 +13,7 @@
 
 #include <stepprof/config.hpp>
 #include <stepprof/trace/quote_json.hpp>
+#include <stepprof/trace/saturating.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -34,7 +35,7 @@ struct file_value {
   [[nodiscard]] std::int64_t integer_or(std::int64_t otherwise) const noexcept {
     if (kind == type::int64) return int64;
     if (kind != type::uint64) return otherwise;
-    return uint64 > std::uint64_t{INT64_MAX} ? INT64_MAX : static_cast<std::int64_t>(uint64);
+    return saturating_cast<std::int64_t>(uint64);
   }
   [[nodiscard]] std::uint64_t unsigned_or(std::uint64_t otherwise) const noexcept {
     if (kind == type::uint64) return uint64;

@@ -1,6 +1,7 @@
 // The key `stepprof` of a trace file that stepprof wrote: what the Chrome format itself cannot say.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 
 #include <stepprof/output/chrome_trace_head.hpp>
 #include <stepprof/output/chrome_trace_texts.hpp>
+#include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -31,6 +33,12 @@ inline std::string unprefixed_argument(const std::string& key) {
 }
 inline std::string unprefixed_file_key(const std::string& key) {
   return without_user_prefix(key, chrome_trace_head::is_reserved_key);
+}
+
+// An integer of a file, the nearest one where it does not fit.
+inline std::int64_t json_integer(const nlohmann::json& value, std::int64_t otherwise = 0) {
+  if (value.is_number_unsigned()) return saturating_cast<std::int64_t>(value.get<std::uint64_t>());
+  return value.is_number_integer() ? value.get<std::int64_t>() : otherwise;
 }
 
 // All of it, with pid and tid as the file shows them and events by their "Ev Idx" (-1: none).
@@ -81,9 +89,9 @@ class own_facts_reader {
       facts.steps.push_back({step, integer(s, "event", -1)});
     }
     for (const json& p : list(object, "pauses"))
-      if (p.is_array() && p.size() == 2) facts.pauses.push_back({number(p[0]), number(p[1])});
+      if (p.is_array() && p.size() == 2) facts.pauses.push_back({json_integer(p[0]), json_integer(p[1])});
     for (const json& f : list(object, "unmatched_frees"))
-      facts.unmatched_frees.push_back({integer(f, "event", -1), static_cast<std::uint32_t>(integer(f, "count"))});
+      facts.unmatched_frees.push_back({integer(f, "event", -1), saturating_cast<std::uint32_t>(integer(f, "count"))});
     for (const json& p : list(object, "processes")) facts.processes.push_back(process(p));
     for (const json& t : list(object, "tracks")) facts.tracks.push_back({integer(t, "pid"), track(t)});
     return facts;
@@ -102,17 +110,15 @@ class own_facts_reader {
     const json& value = at(object, key);
     return value.is_array() ? value : empty;
   }
-  // Numbers beyond int64 are written as texts.
-  static std::int64_t number(const json& value, std::int64_t otherwise = 0) {
-    return value.is_number_integer() ? value.get<std::int64_t>() : otherwise;
-  }
   static std::int64_t integer(const json& object, const char* key, std::int64_t otherwise = 0) {
-    return number(at(object, key), otherwise);
+    return json_integer(at(object, key), otherwise);
   }
+  // Numbers beyond int64 are written as texts.
   static std::uint64_t count(const json& object, const char* key) {
     const json& value = at(object, key);
     if (value.is_string()) return std::strtoull(value.get_ref<const std::string&>().c_str(), nullptr, 10);
-    return value.is_number_integer() ? value.get<std::uint64_t>() : 0;
+    if (value.is_number_unsigned()) return value.get<std::uint64_t>();
+    return saturating_cast<std::uint64_t>(json_integer(value));
   }
   static bool boolean(const json& object, const char* key) {
     const json& value = at(object, key);
@@ -131,7 +137,8 @@ class own_facts_reader {
     info.cycle = integer(object, "cycle");
     info.first_step = integer(object, "first_step", -1);
     info.last_step = integer(object, "last_step", -1);
-    info.first_event_index = count(object, "first_event_index");
+    // So that "Ev Idx" of every event still is a number of 63 bits.
+    info.first_event_index = (std::min)(count(object, "first_event_index"), std::uint64_t{1} << 62);
     info.partial = boolean(object, "partial");
     info.scope_cost_ns = cost.is_number() ? cost.get<double>() : 0;
     info.profiler_bytes = count(object, "profiler_bytes");
@@ -171,7 +178,7 @@ class own_facts_reader {
     trace_track t;
     const std::string kind = text_at(object, "kind");
     t.kind = kind == "async" ? track_kind::async : kind == "device" ? track_kind::device : track_kind::thread;
-    t.id = static_cast<std::uint32_t>(integer(object, "tid"));
+    t.id = saturating_cast<std::uint32_t>(integer(object, "tid"));
     t.os_id = count(object, "os_id");
     t.name = text_at(object, "name");
     t.sort_index = integer(object, "sort_index");

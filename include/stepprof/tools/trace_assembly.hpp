@@ -18,6 +18,7 @@
 #include <stepprof/analysis/key_averages.hpp>
 #include <stepprof/tools/trace_records.hpp>
 #include <stepprof/trace/error.hpp>
+#include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace_builder.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -84,13 +85,13 @@ class trace_assembly {
 };
 
 inline void trace_assembly::move_to_origin() {
-  // Within what two times of a file can be added up to.
-  const std::int64_t zero = own_.valid ? (std::clamp)(own_.zero_ns, -max_file_time_ns, max_file_time_ns) : 0;
+  const std::int64_t zero = own_.valid ? own_.zero_ns : 0;
   if (zero == 0) return;
-  const auto move = [zero](std::int64_t& time_ns) {
-    time_ns = time_ns > INT64_MAX - max_file_time_ns ? INT64_MAX : time_ns + zero;
-  };
-  for (file_slice& s : slices_) move(s.begin_ns), move(s.end_ns);
+  const auto move = [zero](std::int64_t& time_ns) { time_ns = saturating_add(time_ns, zero); };
+  for (file_slice& s : slices_) {
+    move(s.begin_ns);
+    move(s.end_ns);
+  }
   for (file_memory& m : records_.memory) move(m.time_ns);
   for (file_mark& m : records_.marks) move(m.time_ns);
   for (file_arrow& arrow : records_.arrows) {
@@ -135,7 +136,7 @@ inline void trace_assembly::add_event(file_slice& s, std::uint32_t parent) {
   e.set_kind(s.kind);
   s.event = builder_.add_event(e);
   order_of_event_.push_back(s.order);
-  if (s.has_detail) builder_.detail(s.event) = s.detail;
+  if (s.has_detail) builder_.set_detail(s.event, s.detail);
   if (!s.args.empty()) builder_.set_arguments(s.event, s.args);
 }
 
@@ -218,8 +219,8 @@ inline void trace_assembly::tell_wrappers_from_nodes() {
     trace_event& e = builder_.event(i);
     if (e.track != track) last.clear();
     track = e.track;
-    if (e.detail == npos || e.kind() == scope_kind::user_annotation) continue;
-    const event_detail& d = builder_.detail(i);
+    if (e.kind() == scope_kind::user_annotation) continue;
+    const event_detail& d = std::as_const(builder_).detail(i);
     if (d.sequence_number < 0 || d.forward_thread == 0) continue;
     const auto [at, is_new] = last.emplace(std::make_pair(d.forward_thread, d.sequence_number), i);
     if (!is_new) {
@@ -317,8 +318,8 @@ inline void trace_assembly::add_memory() {
     m.track = thread_line(records_.lines[memory[i].line]).index;
     const auto place = std::make_pair(std::make_pair(m.device_type, m.device_id), m.address);
     const auto known = live.find(place);
-    if (m.bytes >= 0) {
-      builder_.losses().lost_frees += known != live.end() ? 1 : 0;
+    if (!memory[i].is_free) {
+      if (known != live.end()) ++builder_.losses().lost_frees;
       live[place] = builder_.add_memory(m);
     } else if (known != live.end()) {
       m.allocation = known->second;
@@ -379,8 +380,9 @@ inline void trace_assembly::add_arrows() {
         continue;
       }
       builder_.add_link({from, to, arrow.kind});
-      if (arrow.kind == link_kind::forward_backward && builder_.event(to).detail != npos)
-        thread_of_.emplace(builder_.detail(to).forward_thread, builder_.track(builder_.event(from).track).id);
+      const std::uint32_t thread = std::as_const(builder_).detail(to).forward_thread;
+      if (arrow.kind == link_kind::forward_backward && thread != 0)
+        thread_of_.emplace(thread, builder_.track(builder_.event(from).track).id);
     }
     if (arrow.ends.empty()) records_.ignore("arrows without an end");
   }
@@ -393,10 +395,8 @@ inline void trace_assembly::add_arrows() {
 inline void trace_assembly::number_forward_threads() {
   if (own_.valid) return;
   for (std::uint32_t i = 0; i < builder_.event_count(); ++i) {
-    if (builder_.event(i).detail == npos) continue;
-    event_detail& d = builder_.detail(i);
-    const auto known = thread_of_.find(d.forward_thread);
-    if (d.forward_thread != 0 && known != thread_of_.end()) d.forward_thread = known->second;
+    const auto known = thread_of_.find(std::as_const(builder_).detail(i).forward_thread);
+    if (known != thread_of_.end()) builder_.detail(i).forward_thread = known->second;
   }
 }
 
@@ -448,7 +448,7 @@ inline void trace_assembly::add_metadata() {
       const auto rank = ranks.is_object() ? ranks.find("rank") : ranks.end();
       const bool has_rank = ranks.is_object() && rank != ranks.end() && rank->is_number_integer();
       if (own_.valid && has_rank && ranks.size() == 1) continue;  // made from the process, and so again
-      if (has_rank && builder_.process_count() == 1) builder_.process(0).rank = rank->get<std::int64_t>();
+      if (has_rank && builder_.process_count() == 1) builder_.process(0).rank = json_integer(*rank);
     }
     builder_.add_metadata(own_.valid ? unprefixed_file_key(m.key) : m.key, m.json);
   }

@@ -23,7 +23,8 @@ STEPPROF_BEGIN_NAMESPACE
 /// first, then `Ev Idx`, then the order in the file) an event is a child of the innermost open one that it fits into.
 /// What overlaps without fitting goes to an async track. Times are read as exact ns from their decimal digits. An event
 /// with a sequence number and a forward thread becomes a backward op unless it only wraps one that has the same link.
-/// A free counts only if the file has its allocation. The arrows of the file are the only ones
+/// A free counts only if the file has its allocation. Numbers and sums that do not fit their field end at its largest
+/// or smallest value. The arrows of the file are the only ones
 /// (`links_are_complete()`), unless a file of ours says that some could not be drawn. What the format has and a trace
 /// has not is named in the notes.
 ///

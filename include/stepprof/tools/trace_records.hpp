@@ -16,6 +16,7 @@
 #include <stepprof/analysis/key_averages.hpp>
 #include <stepprof/tools/chrome_json.hpp>
 #include <stepprof/tools/own_facts.hpp>
+#include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace_builder.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -71,6 +72,7 @@ struct file_arrow {
 };
 struct file_memory : file_point {
   memory_event event;
+  bool is_free = false;
 };
 struct file_mark : file_point {
   trace_mark mark;
@@ -189,7 +191,7 @@ inline std::string trace_records::read_window(const chrome_event& e) {
   if (e.ph == "X" && text.empty()) text = time(e, e.dur, "dur", duration);
   if (!text.empty()) return text;
   if (e.ph == "X") builder.info().begin_ns = begin;
-  builder.info().end_ns = (std::max)(builder.info().end_ns, begin + duration);
+  builder.info().end_ns = (std::max)(builder.info().end_ns, saturating_add(begin, duration));
   has_window = true;
   return "";
 }
@@ -301,14 +303,15 @@ inline bool trace_records::read_own_arg(file_slice& s, const std::string& key, c
     return true;
   }
   if (key == "Moved ns") {
-    s.begin_ns += value.integer_or(0);
-    s.end_ns += value.integer_or(0);
+    s.begin_ns = saturating_add(s.begin_ns, value.integer_or(0));
+    s.end_ns = saturating_add(s.end_ns, value.integer_or(0));
     return true;
   }
   const std::size_t colon = value.text.rfind(':');
   if (key != "Source" || value.kind != file_value::type::text || colon == std::string::npos) return false;
   s.detail.source_file = builder.intern(std::string_view(value.text).substr(0, colon));
-  s.detail.source_line = static_cast<std::uint32_t>(std::strtoul(value.text.c_str() + colon + 1, nullptr, 10));
+  const std::uint64_t line = std::strtoull(value.text.c_str() + colon + 1, nullptr, 10);
+  s.detail.source_line = saturating_cast<std::uint32_t>(line);
   return s.has_detail = true;
 }
 
@@ -342,7 +345,7 @@ inline std::string trace_records::read_slice(const chrome_event& e) {
   if (text.empty() && duration < 0) text = fault(e, "dur is " + e.dur.text + ", must not be negative");
   if (!text.empty()) return text;
   file_slice s = new_slice(e, begin);
-  s.end_ns += duration;
+  s.end_ns = saturating_add(s.end_ns, duration);
   const auto index = static_cast<std::uint32_t>(slices.size());
   file_line& l = lines[line_for(e)];
   const bool is_device = e.cat == "kernel" || e.cat == "concurrent_kernel" || e.cat == "gpu_memcpy" ||
@@ -433,9 +436,11 @@ inline void trace_records::read_memory(const chrome_event& e, std::int64_t time_
     m.address = address->kind == file_value::type::text ? std::strtoull(address->text.c_str(), nullptr, 10)
                                                         : address->unsigned_or(0);
   m.bytes = integer_arg(e, "Bytes", 0);
+  const file_value* free = own.valid ? e.arg("Free") : nullptr;
+  report.is_free = m.bytes < 0 || (free != nullptr && free->boolean);
   m.total_allocated = integer_arg(e, "Total Allocated", 0);
-  m.device_type = static_cast<std::int16_t>(integer_arg(e, "Device Type", 0));
-  m.device_id = static_cast<std::int16_t>(integer_arg(e, "Device Id", -1));
+  m.device_type = saturating_cast<std::int16_t>(integer_arg(e, "Device Type", 0));  // no other type becomes the CPU
+  m.device_id = saturating_cast<std::int16_t>(integer_arg(e, "Device Id", -1));
   if (const file_value* pool = e.arg("Pool")) m.pool = builder.intern(pool->text);
   memory.push_back(report);
 }

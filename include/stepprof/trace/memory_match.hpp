@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/time_base.hpp>
 #include <stepprof/trace/trace_builder.hpp>
 
@@ -21,6 +22,32 @@ struct reported_memory {
   std::uint32_t event;
   std::uint32_t track;
   bool is_free;
+};
+
+// The bytes of all live blocks, exactly, so that what a free takes away again leaves what was there before.
+class live_bytes {
+ public:
+  void add(std::int64_t bytes) noexcept {
+    low_ += static_cast<std::uint64_t>(bytes);
+    if (low_ < unit) return;
+    low_ -= unit;
+    ++high_;
+  }
+  void remove(std::int64_t bytes) noexcept {
+    const auto less = static_cast<std::uint64_t>(bytes);
+    if (low_ < less) {
+      low_ += unit;
+      --high_;
+    }
+    low_ -= less;
+  }
+  // As far as it fits.
+  [[nodiscard]] std::int64_t shown() const noexcept { return high_ != 0 ? INT64_MAX : static_cast<std::int64_t>(low_); }
+
+ private:
+  static constexpr std::uint64_t unit = std::uint64_t{1} << 63;
+  std::uint64_t low_ = 0;   // below the unit
+  std::uint64_t high_ = 0;  // in units
 };
 
 // Adds the reports to the builder. A free counts only when its allocation was recorded in the same window; others are
@@ -48,7 +75,7 @@ class memory_matcher {
 
  private:
   struct block {
-    std::uint64_t bytes;
+    std::int64_t bytes;
     std::uint32_t allocation;
   };
 
@@ -72,12 +99,11 @@ class memory_matcher {
   void add_one(const reported_memory& report) { report.is_free ? add_free(report) : add_allocation(report); }
 
   memory_event event_for(const reported_memory& report, std::int64_t bytes) {
-    total_ += bytes;
     memory_event m;
     m.time_ns = convert_(report.ticks);
     m.address = report.address;
     m.bytes = bytes;
-    m.total_allocated = total_;
+    m.total_allocated = total_.shown();
     m.event = report.event;
     m.track = report.track;
     return m;
@@ -86,11 +112,13 @@ class memory_matcher {
     const auto found = live_.find(report.address);
     if (found != live_.end()) {
       ++builder_.losses().lost_frees;
-      total_ -= static_cast<std::int64_t>(found->second.bytes);
+      total_.remove(found->second.bytes);
       live_.erase(found);
     }
-    const std::uint32_t index = builder_.add_memory(event_for(report, static_cast<std::int64_t>(report.bytes)));
-    live_.emplace(report.address, block{report.bytes, index});
+    const auto bytes = saturating_cast<std::int64_t>(report.bytes);
+    total_.add(bytes);
+    const std::uint32_t index = builder_.add_memory(event_for(report, bytes));
+    live_.emplace(report.address, block{bytes, index});
   }
   void add_free(const reported_memory& report) {
     const auto found = live_.find(report.address);
@@ -98,7 +126,8 @@ class memory_matcher {
       ++unmatched_[report.event];
       return;
     }
-    memory_event m = event_for(report, -static_cast<std::int64_t>(found->second.bytes));
+    total_.remove(found->second.bytes);
+    memory_event m = event_for(report, -found->second.bytes);
     m.allocation = found->second.allocation;
     builder_.add_memory(m);
     live_.erase(found);
@@ -118,7 +147,7 @@ class memory_matcher {
   tick_converter convert_;
   std::unordered_map<std::uint64_t, block> live_;
   std::unordered_map<std::uint32_t, std::uint32_t> unmatched_;
-  std::int64_t total_ = 0;
+  live_bytes total_;
 };
 
 inline void match_memory(trace_builder& builder, std::vector<reported_memory>& reports, tick_converter convert) {

@@ -33,11 +33,12 @@ struct trace_event {
     step = 8,          ///< A `ProfilerStep#k`.
   };
   std::int64_t begin_ns = 0;  ///< Since the origin of the trace.
-  std::int64_t end_ns = 0;    ///< >= begin_ns.
+  std::int64_t end_ns = 0;    ///< >= begin_ns, by less than 2^63 - 1.
   std::uint32_t name = npos;  ///< `trace::text(name)`.
   std::uint32_t parent =
       npos;  ///< The directly enclosing event, on the same track; a smaller index; npos at top level.
-  std::uint32_t detail = npos;  ///< Index into `trace::details()`, npos when there is nothing more to know.
+  std::uint32_t detail = npos;  ///< Index into `trace::details()`, npos when there is nothing more to know. Events of
+                                ///< one place in the source share an entry.
   std::uint32_t track : 20;     ///< Index into `trace::tracks()`.
   std::uint32_t kind_bits : 4;  ///< Use kind().
   std::uint32_t flags : 8;      ///< A set of `flag`.
@@ -95,11 +96,11 @@ struct trace_link {
 };
 
 /// One allocation or free that counts: a free whose allocation is not in the trace is not here, it is in
-/// `loss_counts::unmatched_frees`. In order of time.
+/// `loss_counts::unmatched_frees`. In order of time. Sizes and sums of sizes beyond 2^63 - 1 bytes end there.
 struct memory_event {
   std::int64_t time_ns = 0;
   std::uint64_t address = 0;
-  std::int64_t bytes = 0;            ///< Negative for a free.
+  std::int64_t bytes = 0;            ///< Negative for a free; 0 for either: see is_free().
   std::int64_t total_allocated = 0;  ///< Live bytes of the recording on this device after this event.
   std::uint32_t event = npos;        ///< The innermost scope open on that thread at that moment; npos: outside.
   std::uint32_t allocation = npos;   ///< For a free, the index of its allocation in `trace::memory()`.
@@ -107,6 +108,9 @@ struct memory_event {
   std::uint32_t pool = npos;         ///< Name of the pool, npos: the default pool.
   std::int16_t device_type = 0;      ///< 0 = CPU.
   std::int16_t device_id = -1;       ///< -1 on CPU.
+
+  /// Not told by the sign alone: blocks of no bytes are freed, too.
+  [[nodiscard]] bool is_free() const noexcept { return allocation != npos || bytes < 0; }
 };
 
 /// Frees that attribute no bytes because their allocation was not recorded in this window, by the scope that made them.

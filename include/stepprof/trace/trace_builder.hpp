@@ -1,13 +1,16 @@
 // The only way to make a trace: collects its parts and checks the invariants that everything to the right relies on.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <stepprof/trace/error.hpp>
+#include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -42,13 +45,44 @@ class trace_builder {
   [[nodiscard]] trace_event& event(std::uint32_t index) { return data_.events[index]; }
   [[nodiscard]] const trace_event& event(std::uint32_t index) const { return data_.events[index]; }
   [[nodiscard]] std::uint32_t event_count() const noexcept { return static_cast<std::uint32_t>(data_.events.size()); }
-  /// The rarer fields of an event, made when first asked for. Valid until the next call for another event.
+  /// The rarer fields of an event, to be changed: its own, made when first asked for. Valid until the next call for
+  /// another event.
   event_detail& detail(std::uint32_t event) {
-    if (data_.events[event].detail == npos) {
-      data_.events[event].detail = static_cast<std::uint32_t>(data_.details.size());
-      data_.details.emplace_back();
+    std::uint32_t& at = data_.events[event].detail;
+    if (at == npos || is_shared(at)) {
+      data_.details.push_back(std::as_const(*this).detail(event));
+      at = static_cast<std::uint32_t>(data_.details.size() - 1);
     }
-    return data_.details[data_.events[event].detail];
+    return data_.details[at];
+  }
+  /// The same, to be read; all defaults when it has none.
+  [[nodiscard]] const event_detail& detail(std::uint32_t event) const noexcept {
+    static const event_detail none;
+    const std::uint32_t at = data_.events[event].detail;
+    return at == npos ? none : data_.details[at];
+  }
+  /// The entry of `trace::details()` that says where a scope stands in the source and nothing else, for the `detail` of
+  /// any number of events: the place of a million scopes takes no memory but this.
+  std::uint32_t source(std::uint32_t file, std::uint32_t line) {
+    const auto [at, is_new] =
+        sources_.emplace(source_key(file, line), static_cast<std::uint32_t>(data_.details.size()));
+    if (is_new) {
+      data_.details.emplace_back();
+      data_.details.back().source_file = file;
+      data_.details.back().source_line = line;
+    }
+    return at->second;
+  }
+  /// Gives an event the rarer fields of another one, but for its arguments.
+  void set_detail(std::uint32_t event, event_detail d) {
+    d.first_arg = d.arg_count = 0;
+    const bool is_source_only = d.source_file != npos && d.sequence_number < 0 && d.forward_thread == 0 &&
+                                d.input_dims == npos && d.input_strides == npos && d.input_types == npos &&
+                                d.concrete_inputs == npos && d.stack == npos;
+    if (is_source_only)
+      data_.events[event].detail = source(d.source_file, d.source_line);
+    else
+      detail(event) = d;
   }
   /// Adds arguments to an event: all of one event in one call.
   void set_arguments(std::uint32_t event, const std::vector<trace_argument>& arguments) {
@@ -90,11 +124,20 @@ class trace_builder {
   }
 
  private:
+  static std::uint64_t source_key(std::uint32_t file, std::uint32_t line) noexcept {
+    return std::uint64_t{file} << 32 | line;
+  }
+  [[nodiscard]] bool is_shared(std::uint32_t at) const {
+    const event_detail& d = data_.details[at];
+    const auto found = sources_.find(source_key(d.source_file, d.source_line));
+    return found != sources_.end() && found->second == at;
+  }
   std::string first_fault() const;
   std::string event_fault(std::uint32_t index, std::vector<std::int64_t>& free_from) const;
 
   detail::trace_data data_;
   std::vector<trace_metadata> metadata_;
+  std::unordered_map<std::uint64_t, std::uint32_t> sources_;  // by file and line: the entry that all of it share
 };
 
 // --------------------------------------------------------------------------------------------------------------------
@@ -111,6 +154,7 @@ inline trace trace_builder::finish(std::error_code& ec) {
   }
   data_ = detail::trace_data();
   metadata_.clear();
+  sources_.clear();
   return result;
 }
 
@@ -119,6 +163,7 @@ inline std::string trace_builder::event_fault(std::uint32_t index, std::vector<s
   const trace_event& e = data_.events[index];
   const trace_track& track = data_.tracks[e.track];
   if (e.end_ns < e.begin_ns) return "ends before it begins";
+  if (detail::saturating_sub(e.end_ns, e.begin_ns) == INT64_MAX) return "lasts longer than 292 years";
   if (e.name >= data_.strings.size()) return "has no name";
   if (e.detail != npos && e.detail >= data_.details.size()) return "has a detail index out of range";
   if (track.kind != track_kind::thread) return e.parent == npos ? "" : "has a parent on an async track";
@@ -168,9 +213,11 @@ inline std::string trace_builder::first_fault() const {
   for (const trace_step& step : data_.steps)
     if (!known_or_none(step.event)) return "trace: a step names an event that does not exist";
   std::int64_t last = INT64_MIN;
-  for (const memory_event& m : data_.memory) {
+  for (std::size_t i = 0; i < data_.memory.size(); ++i) {
+    const memory_event& m = data_.memory[i];
     if (!known_or_none(m.event) || m.track >= data_.tracks.size())
       return "trace: a memory event names an event or a track that does not exist";
+    if (m.allocation != npos && m.allocation >= i) return "trace: a free stands before its allocation";
     if (m.time_ns < last) return "trace: memory events are not in order of time";
     last = m.time_ns;
   }

@@ -12,6 +12,7 @@
 
 #include <stepprof/config.hpp>
 #include <stepprof/trace/error.hpp>
+#include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
 #include <stepprof/trace/trace_builder.hpp>
 
@@ -198,8 +199,7 @@ inline void trace_merger::add_detail(merge_input& input, std::uint32_t to, const
   for (std::uint32_t* field : {&detail.input_dims, &detail.input_strides, &detail.input_types, &detail.concrete_inputs,
                                &detail.source_file, &detail.stack})
     *field = text(input, *field);
-  detail.first_arg = detail.arg_count = 0;
-  builder_.detail(to) = detail;
+  builder_.set_detail(to, detail);
   if (from.arg_count == 0) return;
   std::vector<trace_argument> arguments;
   for (std::uint32_t i = from.first_arg; i < from.first_arg + from.arg_count; ++i) {
@@ -251,7 +251,7 @@ inline void trace_merger::add_unmatched_frees() {
   for (const merge_input& input : inputs_)
     for (unmatched_free free : input.from->unmatched_frees()) {
       free.event = moved(input.events, free.event);
-      if (free.event == npos) outside.count += free.count;
+      if (free.event == npos) outside.count = saturating_cast<std::uint32_t>(std::uint64_t{outside.count} + free.count);
       if (free.event != npos) builder_.add_unmatched_free(free);
     }
   if (outside.count != 0) builder_.add_unmatched_free(outside);
@@ -294,7 +294,10 @@ inline void trace_merger::add_losses() {
   static_assert(sizeof(fields) / sizeof(fields[0]) * sizeof(std::uint64_t) == sizeof(loss_counts),
                 "every count must be added");
   for (const merge_input& input : inputs_)
-    for (const auto field : fields) builder_.losses().*field += input.from->losses().*field;
+    for (const auto field : fields) {
+      std::uint64_t& sum = builder_.losses().*field;
+      sum = saturating_add(sum, input.from->losses().*field);
+    }
 }
 
 inline void trace_merger::add_notes() {

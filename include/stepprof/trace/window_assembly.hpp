@@ -38,23 +38,35 @@ struct window_facts {
 // The texts of the log's name ids, each looked up once.
 class name_resolver {
  public:
+  // A name in the trace. Those of call sites have an entry of details(), which says where they stand.
+  struct name {
+    std::uint32_t text = npos;
+    std::uint32_t detail = npos;
+  };
+
   explicit name_resolver(trace_builder& builder) : builder_(builder) {}
-  std::uint32_t operator()(std::uint32_t id) {
-    const auto [found, fresh] = known_.emplace(id, npos);
-    if (fresh) found->second = builder_.intern(text_of(id));
+  const name& of(std::uint32_t id) {
+    const auto [found, fresh] = known_.try_emplace(id);
+    if (fresh) found->second = resolve(id);
     return found->second;
   }
+  std::uint32_t operator()(std::uint32_t id) { return of(id).text; }
 
  private:
-  static std::string_view text_of(std::uint32_t id) {
-    if (id == overflow_name) return "(names overflow)";
+  name resolve(std::uint32_t id) {
+    if (id == overflow_name) return {builder_.intern("(names overflow)"), npos};
     const name_table& table =
         (id & runtime_name_bit) == 0 ? the_names.sites : the_names.runtime[(id & runtime_table_bit) != 0 ? 1 : 0];
     const name_table::node* const node = table.find(id & place_mask);
-    return node == nullptr ? std::string_view("(unknown name)") : std::string_view(node->text(), node->size);
+    if (node == nullptr) return {builder_.intern("(unknown name)"), npos};
+    name result;
+    result.text = builder_.intern({node->text(), node->size});
+    if (node->file_size != 0)
+      result.detail = builder_.source(builder_.intern({node->text() + node->size, node->file_size}), node->line);
+    return result;
   }
   trace_builder& builder_;
-  std::unordered_map<std::uint32_t, std::uint32_t> known_;
+  std::unordered_map<std::uint32_t, name> known_;
 };
 
 // One window on its way to a trace.
@@ -217,7 +229,9 @@ inline std::uint32_t window_assembly::add_converted(trace_event e, std::uint32_t
   e.begin_ns = convert_(static_cast<std::uint64_t>(e.begin_ns));
   e.end_ns = convert_(static_cast<std::uint64_t>(e.end_ns));
   if (!is_step) {
-    e.name = name_(e.name);
+    const name_resolver::name& name = name_.of(e.name);
+    e.name = name.text;
+    e.detail = name.detail;
     ++((e.flags & trace_event::unfinished) != 0 ? builder_.losses().unfinished : builder_.losses().kept);
   }
   if (e.parent != npos) e.parent += parent_offset;

@@ -178,6 +178,33 @@ TEST_CASE("a trace counts the losses of its own window", "[pool]") {
   CHECK(prof.result().losses().dropped == 0);
 }
 
+// Catches: begins that passed the gate just before it closed, told of in a trace of another session.
+TEST_CASE("a late begin is told of in the next trace of its session, and counted for the process", "[pool]") {
+  const test::heard heard;
+  // As a thread does that was stopped between its look at the gate and its begin.
+  const auto begin_late = [] {
+    using clock = stepprof::product_clock;
+    const std::uint32_t what = stepprof::detail::what_of(stepprof::detail::tag::begin_user, 1);
+    stepprof::detail::end_scope<clock>(stepprof::detail::begin_scope<clock>(what), what);
+  };
+  std::vector<std::uint64_t> late;
+  stepprof::profile_options options;
+  options.schedule = stepprof::schedule{1, 0, 1};
+  options.on_trace_ready = [&](const stepprof::trace& t) { late.push_back(t.losses().late); };
+  const std::uint64_t before = stepprof::process_totals().late;
+  stepprof::profile prof(options);
+  for (int step = 0; step < 2; ++step) prof.step();  // until the next step that is not recorded
+  begin_late();
+  for (int step = 0; step < 2; ++step) prof.step();
+  prof.stop();
+  begin_late();
+  prof.start();
+  for (int step = 0; step < 2; ++step) prof.step();
+  prof.stop();
+  CHECK(late == std::vector<std::uint64_t>{0, 1, 0});
+  CHECK(stepprof::process_totals().late == before + 2);
+}
+
 // Catches: arguments that are written while nobody will read them, until the memory is full.
 TEST_CASE("a scope that is still open after stop() takes no more arguments", "[pool]") {
   const std::string text(8192, 'x');

@@ -37,6 +37,7 @@ class window_control {
     begin_name_session();
     open_ = false;
     paused_ = false;
+    first_ = true;
     return true;
   }
 
@@ -143,7 +144,9 @@ class window_control {
       if (!paused_) the_registry.gate.store(flags_, std::memory_order_release);
       cut_ = control().reader.note();
       control().reader.discard(cut_, false);
+      if (first_) control().reader.forget_late();
     }
+    first_ = false;
     open_ = true;
     window_ = window_facts();
     window_.flags = flags_;
@@ -210,6 +213,7 @@ class window_control {
   std::uint64_t paused_since_ = 0;
   std::uint32_t flags_ = 0;
   bool open_ = false;
+  bool first_ = true;  // no window of this session was opened yet
   bool paused_ = false;
 };
 

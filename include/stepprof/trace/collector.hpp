@@ -114,6 +114,9 @@ class collector {
     retire(until);
   }
 
+  // What came late so far belongs to no window of the session that begins.
+  void forget_late() noexcept { window_late_ = 0; }
+
   // Makes the trace of a window that ends at the cut, and frees what was read. With `keep`, a snapshot: nothing is
   // consumed and nothing changes.
   trace collect(const cut& until, const window_facts& window, std::error_code& ec, bool keep = false);

@@ -172,7 +172,7 @@ struct trace_step {
 struct loss_counts {
   std::uint64_t kept = 0;               ///< Scopes that began and ended inside the window.
   std::uint64_t unfinished = 0;         ///< Scopes that were still open when the window was cut.
-  std::uint64_t late = 0;               ///< Begins that passed the gate but lie in no window.
+  std::uint64_t late = 0;               ///< Begins that passed the gate since the window before, but lie in none.
   std::uint64_t dropped = 0;            ///< Begins refused because memory was full.
   std::uint64_t reentrant = 0;          ///< Of the dropped ones: begun inside the recorder itself, in a signal handler.
   std::uint64_t dropped_arguments = 0;  ///< Arguments, shapes and marks refused because memory was full.

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
+#include <initializer_list>  // the list of counters that is walked to reset them
 
 #include <stepprof/core/chunk.hpp>
 #include <stepprof/core/pool.hpp>

@@ -84,6 +84,17 @@ TEST_CASE("a profile whose step() is never called says so, once", "[profile]") {
   test::check_rules(prof.result());
   CHECK(heard.codes() == "no_active_step no_active_step");  // one for each profile
   CHECK(delivered == 0);
+
+  // Nor does the handler that writes files: not even its folder is made.
+  const test::temp_folder folder;
+  options.on_trace_ready = stepprof::trace_handler(folder / "traces");
+  {
+    stepprof::profile with_handler(options);
+    work("a");
+    work("b");
+  }
+  CHECK(heard.codes() == "no_active_step no_active_step no_active_step");
+  CHECK(folder.names().empty());
 }
 
 // Catches: the step that stop() cuts being dropped, or counted like a whole one.

@@ -122,6 +122,58 @@ TEST_CASE("scopes may be open deeper than one chunk has room for their ends", "[
   }
 }
 
+// Catches: scopes that take no time lost on the way, or torn out of the scope in which they were opened.
+// FC-22: jlfwong/speedscope#230, pytorch/kineto#109, pytorch/kineto PR646
+TEST_CASE("scopes recorded while the clock stands still keep their order, depth and parents", "[recording]") {
+  stepprof::profile prof(plain());
+  {
+    STEPPROF_SCOPE("parent");
+    {
+      STEPPROF_SCOPE("child 1");
+      { STEPPROF_SCOPE("grandchild"); }
+    }
+    { STEPPROF_SCOPE("child 2"); }
+    { STEPPROF_SCOPE("child 3"); }
+  }
+  fake_clock::advance(10);
+  {
+    STEPPROF_SCOPE("long");
+    fake_clock::advance(10);
+    { STEPPROF_SCOPE("at the end"); }
+  }
+  { STEPPROF_SCOPE("behind it"); }
+  prof.stop();
+  const stepprof::trace t = prof.result();
+  CHECK(test::drawn(t) ==
+        "t: parent[0..0]{ child 1[0..0]{ grandchild[0..0] } child 2[0..0] child 3[0..0] } "
+        "long[10..20]{ at the end[20..20] } behind it[20..20]");
+  const stepprof::event_averages rows = prof.key_averages();
+  CHECK(rows.rows.size() == 8);
+  for (const stepprof::event_average& row : rows.rows) CHECK(row.calls == 1);
+
+  const test::checked_trace file = test::check_rules(t);
+  const auto slice = [&](const std::string& name) -> const test::checked_slice& {
+    for (const test::checked_slice& s : file.slices)
+      if (s.name == name) return s;
+    throw std::runtime_error("no slice " + name);
+  };
+  const auto is_inside = [&](const std::string& inner, const std::string& outer) {
+    for (std::size_t i = slice(inner).parent; i != test::nothing; i = file.slices[i].parent)
+      if (file.slices[i].name == outer) return true;
+    return false;
+  };
+  for (const char* name : {"child 1", "grandchild", "child 2", "child 3"}) CHECK(is_inside(name, "parent"));
+  CHECK(is_inside("at the end", "long"));
+  CHECK_FALSE(is_inside("behind it", "long"));
+  // Where times alone would leave the parent open the file says it.
+  const auto number = [&](const std::string& name) { return slice(name).args().integer("Ev Idx"); };
+  const auto parent = [&](const std::string& name) { return slice(name).args().integer("Parent Ev Idx"); };
+  for (const char* name : {"child 1", "child 2", "child 3"}) CHECK(parent(name) == number("parent"));
+  CHECK(parent("grandchild") == number("child 1"));
+  CHECK(parent("at the end") == number("long"));
+  CHECK(slice("at the end").args().integer("Moved ns") == 1);
+}
+
 // Catches: a begin that is written without room for its end, and drops that are not counted.
 TEST_CASE("when the budget is used up new scopes are dropped and counted exactly", "[recording]") {
   stepprof::profile prof(plain(std::size_t{1} << 20));

@@ -1,5 +1,6 @@
 // Catches: what a profile does while other threads record, stop it, come and go.
 #include <support/recorded.hpp>
+#include <support/temp_folder.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -100,6 +101,60 @@ TEST_CASE("results can be read while another thread records", "[profile]") {
   CHECK(calls(prof.result(), "outer") == 6 * burst);
   CHECK(calls(prof.result(), "inner") == 6 * burst);
   CHECK(prof.result().losses().unfinished == 0);
+}
+
+// Catches: an export that reads what another thread is writing, waits for it, or takes away what is still recorded.
+// FC-11: pytorch/pytorch#156563
+TEST_CASE("a profile exports its last cycle while another thread records the next one", "[profile]") {
+  const test::heard heard;
+  const test::temp_folder folder;
+  constexpr std::int64_t burst = 300;
+  std::atomic<std::int64_t> rounds{0}, allowed{0};
+  std::atomic<bool> done{false};
+  stepprof::profile_options options;
+  options.schedule = [](std::int64_t) { return stepprof::action::record_and_save; };
+  stepprof::profile prof(options);
+  std::thread worker([&] {
+    while (!done) {
+      if (rounds >= allowed) {
+        std::this_thread::yield();
+        continue;
+      }
+      {
+        STEPPROF_SCOPE("outer");
+        STEPPROF_SCOPE("inner");
+      }
+      ++rounds;
+    }
+  });
+  const auto export_now = [&](std::error_code& of_trace, std::error_code& of_stacks) {
+    prof.export_chrome_trace(folder / "t.json", of_trace);
+    prof.export_stacks(folder / "stacks.txt", "self_cpu_time_total", of_stacks);
+    return test::check_trace(test::contents_of(folder / "t.json"));
+  };
+  std::error_code of_trace, of_stacks;
+  for (std::int64_t cycle = 0; cycle < 4; ++cycle) {
+    allowed += burst;  // runs beside the exports
+    const test::checked_trace file = export_now(of_trace, of_stacks);
+    CHECK_FALSE(of_trace);
+    CHECK(file.summary().empty());
+    const auto expected = static_cast<std::size_t>(cycle == 0 ? 0 : burst);  // nothing is completed in the first round
+    CHECK(file.slice_count("outer") == expected);
+    CHECK(file.slice_count("inner") == expected);
+    if (cycle == 0)
+      CHECK(of_stacks == stepprof::errc::no_results);
+    else
+      CHECK_FALSE(of_stacks);
+    const std::string stacks = test::contents_of(folder / "stacks.txt");
+    CHECK(test::contains(stacks, "outer;inner ") == (cycle != 0));
+    while (rounds < allowed) std::this_thread::yield();
+    prof.step();
+  }
+  done = true;
+  worker.join();
+  prof.stop();
+  CHECK(calls(prof.result(), "outer") == burst);
+  CHECK(heard.codes() == "no_results");
 }
 
 // Catches: an open scope that is lost, or ends in the year 1970 or "at the end of everything"; ends that come later and

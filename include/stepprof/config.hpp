@@ -43,6 +43,14 @@
 #define STEPPROF_OWN
 #endif
 
+// [[nodiscard]] of a constructor, which is C++20 but which compilers take in C++17: a scope that is never given a name
+// ends where it begins.
+#if (defined(__clang__) && __clang_major__ >= 10) || (!defined(__clang__) && defined(__GNUC__) && __GNUC__ >= 10)
+#define STEPPROF_NODISCARD_CONSTRUCTOR [[nodiscard]]
+#else
+#define STEPPROF_NODISCARD_CONSTRUCTOR
+#endif
+
 // For a function that only takes the address of what its n-th argument points to: a block just allocated is not "used
 // uninitialised" when it is reported.
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11

@@ -54,6 +54,9 @@ std::uint64_t nest(std::size_t depth, std::int64_t ns) {
   return recorded;
 }
 
+enum class color : char { red = 'r' };
+enum mode : std::uint64_t { write = UINT64_MAX };
+
 std::string argument_text(const stepprof::trace& t, const stepprof::trace_event& e, std::string_view key) {
   const stepprof::event_detail& d = t.detail(e);
   for (std::uint32_t i = d.first_arg; i < d.first_arg + d.arg_count; ++i) {
@@ -298,10 +301,13 @@ TEST_CASE("arguments keep their type and value", "[recording]") {
         stepprof::arg("big", std::numeric_limits<std::uint64_t>::max()),
         stepprof::arg("small", std::numeric_limits<std::int64_t>::min()), stepprof::arg("real", 0.5),
         stepprof::arg("float", 0.25f), stepprof::arg("yes", true), stepprof::arg("no", false),
-        stepprof::arg("literal", "text"), stepprof::arg("view", std::string_view("a\0b", 3)));
+        stepprof::arg("literal", "text"), stepprof::arg("view", std::string_view("a\0b", 3)),
+        stepprof::arg("color", color::red), stepprof::arg("mode", write), stepprof::arg("letter", 'x'),
+        stepprof::arg("byte", std::uint8_t{65}));
     { stepprof::record_function inner("inner"); }
     scope.add_arg("late", 7);
     scope.add_arg("late text", "x");
+    scope.add_arg("late letter", 'y');
   }
   prof.stop();
   const stepprof::trace t = prof.result();
@@ -316,6 +322,11 @@ TEST_CASE("arguments keep their type and value", "[recording]") {
   CHECK(argument_text(t, e, "no") == "false");
   CHECK(argument_text(t, e, "literal") == "text text");
   CHECK(argument_text(t, e, "view") == std::string("text a\0b", 8));
+  CHECK(argument_text(t, e, "color") == "int64 114");
+  CHECK(argument_text(t, e, "mode") == "uint64 18446744073709551615");
+  CHECK(argument_text(t, e, "letter") == "text x");
+  CHECK(argument_text(t, e, "byte") == "uint64 65");
+  CHECK(argument_text(t, e, "late letter") == "text y");
   CHECK(argument_text(t, e, "late") == "int64 7");
   CHECK(argument_text(t, e, "late text") == "text x");
   CHECK(argument_text(t, t.events()[1], "late") == "absent");

@@ -26,12 +26,16 @@ struct forward_link {
 
 namespace detail {
 
-enum class value_kind { boolean, integer, unsigned_integer, real, text };
+enum class value_kind { boolean, integer, unsigned_integer, real, enumeration, character, text };
 
-// Without <type_traits>, which would be most of the light header's compile time.
+// Without <type_traits>, which would be most of the light header's compile time: what it asks, all compilers know.
 template <class T>
 struct value_kind_of {
-  static constexpr value_kind value = value_kind::text;
+  static constexpr value_kind value = __is_enum(T) ? value_kind::enumeration : value_kind::text;
+};
+template <class T>
+struct is_text {
+  static constexpr bool value = __is_constructible(text_ref, const T&);
 };
 #define STEPPROF_VALUE_KIND(type, kind)                   \
   template <>                                             \
@@ -39,6 +43,7 @@ struct value_kind_of {
     static constexpr value_kind value = value_kind::kind; \
   };
 STEPPROF_VALUE_KIND(bool, boolean)
+STEPPROF_VALUE_KIND(char, character)
 STEPPROF_VALUE_KIND(signed char, integer)
 STEPPROF_VALUE_KIND(short, integer)
 STEPPROF_VALUE_KIND(int, integer)
@@ -97,11 +102,27 @@ argument_value make_value(const T& value, value_tag<value_kind::real>) noexcept 
   return v;
 }
 template <class T>
-argument_value make_value(const T& value, value_tag<value_kind::text>) noexcept {
+argument_value make_value(const T& value, value_tag<value_kind::character>) noexcept {
   argument_value v;
   v.type = argument_type::text;
-  v.text = text_ref(value);
+  v.text = text_ref(&value, 1);
   return v;
+}
+template <class T>
+argument_value make_value(const T& value, value_tag<value_kind::text>) noexcept {
+  static_assert(
+      is_text<T>::value,
+      "stepprof::arg: the value must be a bool, a number, an enum, a char or a text (const char*, std::string, "
+      "anything with data() and size()); cast a pointer to std::uintptr_t, load an atomic");
+  argument_value v;
+  v.type = argument_type::text;
+  if constexpr (is_text<T>::value) v.text = text_ref(value);
+  return v;
+}
+template <class T>
+argument_value make_value(const T& value, value_tag<value_kind::enumeration>) noexcept {
+  const auto number = +static_cast<__underlying_type(T)>(value);  // + makes a number of a char
+  return make_value(number, value_tag<value_kind_of<decltype(+number)>::value>());
 }
 template <class T>
 argument_value value_of(const T& value) noexcept {
@@ -120,8 +141,10 @@ struct scope_argument {
   const T& value;
 };
 
-/// `arg("rows", 64)`: a bool, an integer, a floating-point number or a text (cut at 8192 bytes) that the trace shows
-/// under this key. The value is read when the scope begins; it is not even looked at while nothing is recorded.
+/// `arg("rows", 64)`: a bool, an integer, a floating-point number, an enum (shown as its number), a char (a text of
+/// that one character) or a text (cut at 8192 bytes) that the trace shows under this key. A signed or unsigned char,
+/// such as std::uint8_t, is an integer. The value is read when the scope begins; it is not even looked at while nothing
+/// is recorded.
 template <class T>
 [[nodiscard]] scope_argument<T> arg(text_ref key, const T& value) noexcept {
   return {key, value};

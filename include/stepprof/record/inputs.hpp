@@ -26,7 +26,8 @@ struct input_traits;
 /// An input that was not given.
 struct no_input {};
 
-/// A list of tensors (a range of a described type), kept apart from its neighbours.
+/// A list of tensors (a range of a described type), kept apart from its neighbours. Numbers are no tensors: a list of
+/// integers is a scalar_list.
 template <class Iterator>
 struct input_range {
   Iterator first;
@@ -44,6 +45,20 @@ struct scalar_list {
 };
 
 namespace detail {
+
+// Whether a type is an input_description or has input_traits.
+template <class T, class = void>
+struct is_described {
+  static constexpr bool value = false;
+};
+template <class T>
+struct is_described<T, decltype(static_cast<void>(sizeof(input_traits<T>)))> {
+  static constexpr bool value = true;
+};
+template <>
+struct is_described<input_description, void> {
+  static constexpr bool value = true;
+};
 
 // How inputs stand in the log: each input is one of these bytes and what follows it, in order; numbers are copied as
 // they are in memory.
@@ -70,11 +85,11 @@ class input_encoder {
   template <class Iterator>
   void add(const input_range<Iterator>& list) noexcept {
     put(input_mark::list_begin);
-    for (Iterator it = list.first; it != list.last; ++it) add(*it);
+    for (Iterator it = list.first; it != list.last; ++it) add_tensor(*it);
     put(input_mark::list_end);
   }
   void add(const scalar_list& list) noexcept {
-    if (!fits(3 + list.count * 8)) return;
+    if (!fits(list.count > capacity ? capacity : 3 + list.count * 8)) return;
     put(input_mark::scalar_list);
     const auto count = static_cast<std::uint16_t>(list.count);
     put_bytes(&count, 2);
@@ -104,7 +119,23 @@ class input_encoder {
  private:
   template <class T>
   void add_kind(const T& value, value_tag<value_kind::text>) noexcept {
-    add(input_traits<T>::describe(value));
+    static_assert(is_described<T>::value,
+                  "stepprof::inputs: an input must be a bool, a number, an enum, a scalar_list, an input_list, "
+                  "no_input{}, or of a type that stepprof::input_traits is specialised for");
+    if constexpr (is_described<T>::value) add(input_traits<T>::describe(value));
+  }
+  template <class T>
+  void add_kind(const T& value, value_tag<value_kind::character>) noexcept {
+    add_kind(value, value_tag<value_kind::text>());
+  }
+  // The reader of a list expects nothing else.
+  template <class T>
+  void add_tensor(const T& value) noexcept {
+    static_assert(is_described<T>::value,
+                  "stepprof::input_list: the range must be of input_description or of a type that "
+                  "stepprof::input_traits is specialised for; give a list of integers as "
+                  "stepprof::scalar_list{values, count}");
+    if constexpr (is_described<T>::value) add(value);
   }
   template <class T, value_kind Kind>
   void add_kind(const T& value, value_tag<Kind>) noexcept {
@@ -167,9 +198,9 @@ STEPPROF_COLD void write_inputs(const Inputs& inputs) noexcept {
 
 }  // namespace detail
 
-/// The inputs of an operation, in order: values whose type has input_traits, input_description, numbers and bools,
-/// scalar_list, input_list(first, last), no_input{}. Looked at only while shapes are recorded. What does not fit into 2
-/// KiB is left out and the trace says so.
+/// The inputs of an operation, in order: values whose type has input_traits, input_description, numbers, bools and
+/// enums (as their number), scalar_list, input_list(first, last), no_input{}. Looked at only while shapes are recorded.
+/// What does not fit into 2 KiB is left out and the trace says so.
 template <class... Values>
 [[nodiscard]] detail::input_values<Values...> inputs(const Values&... values) noexcept {
   return detail::refer_to(values...);

@@ -63,7 +63,8 @@ template <class Clock, bool Enabled>
 class basic_record_function {
  public:
   template <class... Attributes>
-  STEPPROF_ALWAYS_INLINE explicit basic_record_function(text_ref name, const Attributes&... attributes) noexcept {
+  STEPPROF_NODISCARD_CONSTRUCTOR STEPPROF_ALWAYS_INLINE explicit basic_record_function(
+      text_ref name, const Attributes&... attributes) noexcept {
     const std::uint32_t flags = gate();
     (detail::pick_sequence(sequence_, attributes), ...);  // a link names the number also when nothing records
     if (STEPPROF_UNLIKELY(flags != 0)) {
@@ -138,7 +139,7 @@ template <class Clock>
 class basic_record_function<Clock, false> {
  public:
   template <class... Attributes>
-  explicit basic_record_function(text_ref, const Attributes&...) noexcept {}
+  STEPPROF_NODISCARD_CONSTRUCTOR explicit basic_record_function(text_ref, const Attributes&...) noexcept {}
   ~basic_record_function() {}
   basic_record_function(const basic_record_function&) = delete;
   basic_record_function& operator=(const basic_record_function&) = delete;

@@ -8,17 +8,21 @@
 
 STEPPROF_BEGIN_NAMESPACE
 
-/// A text for the length of one call: made from a literal, a `const char*`, or anything with data() and size() such as
-/// std::string and std::string_view. What is recorded is a copy, so temporaries are safe. Bytes of any value are
-/// allowed. The length of a `const char*` is measured only when the text is recorded.
+namespace detail {
+const char* characters_of(const char*) noexcept;  // only to ask whether something is one
+}  // namespace detail
+
+/// A text for the length of one call: made from a literal, a `const char*`, or anything with size() and with data() of
+/// chars, such as std::string and std::string_view. What is recorded is a copy, so temporaries are safe. Bytes of any
+/// value are allowed. The length of a `const char*` is measured only when the text is recorded.
 class text_ref {
  public:
   constexpr text_ref() = default;
   constexpr text_ref(const char* text, std::size_t length) noexcept : data_(text), length_(length) {}
   // NOLINTNEXTLINE: implicit on purpose
   constexpr text_ref(const char* text) noexcept : data_(text), length_(unmeasured) {}
-  template <class Text,
-            class = decltype(static_cast<const Text*>(nullptr)->data() + static_cast<const Text*>(nullptr)->size())>
+  template <class Text, class = decltype(detail::characters_of(static_cast<const Text*>(nullptr)->data()) +
+                                         static_cast<const Text*>(nullptr)->size())>
   // NOLINTNEXTLINE: implicit on purpose
   text_ref(const Text& text) noexcept : data_(text.data()), length_(static_cast<std::size_t>(text.size())) {}
 

@@ -50,9 +50,13 @@ inline constexpr deferred_t deferred{};
 class profile {
  public:
   /// Checks the options and starts. Throws stepprof::error.
-  explicit profile(profile_options options = {}) : profile(std::move(options), deferred) { start(); }
+  STEPPROF_NODISCARD_CONSTRUCTOR explicit profile(profile_options options = {})
+      : profile(std::move(options), deferred) {
+    start();
+  }
   /// Only checks the options. Throws stepprof::error.
-  profile(profile_options options, deferred_t) : profile(std::move(options), unchecked_t()) {
+  STEPPROF_NODISCARD_CONSTRUCTOR profile(profile_options options, deferred_t)
+      : profile(std::move(options), unchecked_t()) {
     detail::throw_if(check(), "profile");
   }
   /// Checks the options and starts; on failure `ec` says why and the result is null.

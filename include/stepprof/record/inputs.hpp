@@ -14,7 +14,7 @@ struct input_description {
   const std::int64_t* sizes = nullptr;    ///< `rank` extents, in elements.
   std::size_t rank = 0;                   ///< 0: a tensor of one element without dimensions.
   const std::int64_t* strides = nullptr;  ///< `rank` strides in elements, or null when they do not matter.
-  const char* dtype = "";                 ///< Name of the element type, e.g. "float".
+  const char* dtype = "";                 ///< Name of the element type, e.g. "float"; empty or null: not known.
 };
 
 /// Specialise this for a type of yours, so that inputs() can take it:
@@ -95,7 +95,7 @@ class input_encoder {
     put_bytes(list.values, list.count * 8);
   }
   void add(const input_description& tensor) noexcept {
-    std::size_t dtype = STEPPROF_STRLEN(tensor.dtype);
+    std::size_t dtype = tensor.dtype == nullptr ? 0 : STEPPROF_STRLEN(tensor.dtype);
     if (dtype > 255) dtype = 255;
     const bool strides = tensor.strides != nullptr;
     if (tensor.rank > 255 || !fits(4 + dtype + tensor.rank * (strides ? 16u : 8u))) {

@@ -6,7 +6,9 @@
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
 header=${1:?usage: single_header.sh HEADER OUTPUT, with HEADER relative to include/stepprof}
-exec >"${2:?usage: single_header.sh HEADER OUTPUT}"
+output=${2:?usage: single_header.sh HEADER OUTPUT}
+mkdir -p -- "$(dirname -- "$output")"
+exec >"$output"
 
 sed -e 's|^|// |' -e 's| *$||' "$root/LICENSE"
 printf '#pragma once\n'

@@ -156,7 +156,7 @@ TEST_CASE("a pair of which one end is not recorded has no arrow and keeps its nu
     std::uint64_t refused = 0;
     while (refused == 0) {
       const stepprof::record_function scope("fill", stepprof::arg("text", large));
-      refused += scope.recorded() ? 0 : 1;
+      refused += scope.recorded() ? 0u : 1u;
       test::fake_clock::advance(10);  // scopes that take no time all look nested
     }
     backward(second);

@@ -151,12 +151,16 @@ TEST_CASE("a profile without events has a table, a trace and nothing to report",
   std::error_code ec;
   prof.export_stacks(folder / "stacks.txt", "self_cpu_time_total", ec);
   CHECK(ec == stepprof::errc::no_results);  // flame-graph tools refuse an empty file
-  CHECK_THROWS_AS(prof.export_stacks(folder / "stacks.txt"), stepprof::error);
+  CHECK(heard.codes() == "");
+  prof.export_stacks(folder / "stacks.txt");
+  prof.export_stacks(folder / "stacks.txt", "self_allocated");
+  CHECK(heard.codes() == "no_stacks");
+  CHECK_THROWS_AS(prof.export_stacks(folder / "stacks.txt", "cuda"), stepprof::error);
   CHECK(folder.names().empty());
   const test::checked_trace file = test::check_rules(prof.result());
   for (const test::checked_slice& slice : file.slices) CHECK(slice.cat == "Trace");  // the window itself
   CHECK(file.root().string("key") == "value");
-  CHECK(heard.codes() == "");
+  CHECK(heard.codes() == "no_stacks");
 }
 
 // Catches: methods that read the window that is being recorded, a partial cycle that replaces or joins a completed one,

@@ -392,6 +392,28 @@ TEST_CASE("a schedule may read the profile but not control it", "[profile]") {
   CHECK(test::contains(heard.all[0].text, "first active step: 100"));
 }
 
+// Catches: a callable whose copy throws, which stop() asks a copy of and which would end the program there.
+TEST_CASE("a schedule whose copy throws does not end the program", "[profile]") {
+  const test::heard heard;
+  struct uncopyable {
+    bool* armed;
+    explicit uncopyable(bool* a) : armed(a) {}
+    uncopyable(const uncopyable& other) : armed(other.armed) {
+      if (*armed) throw std::runtime_error("copied");
+    }
+    stepprof::action operator()(std::int64_t) const { return stepprof::action::none; }
+  };
+  bool armed = false;
+  stepprof::profile_options options;
+  options.schedule = uncopyable(&armed);
+  stepprof::profile prof(options);
+  armed = true;
+  prof.step();
+  prof.stop();
+  REQUIRE(heard.codes() == "no_active_step");
+  CHECK(test::contains(heard.all[0].text, "first active step: none that could be found"));
+}
+
 // Catches: what is odd being reported at every step, or only for the first profile of the process.
 TEST_CASE("diagnostics come once from each profile", "[profile]") {
   for (int i = 0; i < 2; ++i) {

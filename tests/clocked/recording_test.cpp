@@ -47,7 +47,7 @@ std::uint64_t nest(std::size_t depth, std::int64_t ns) {
   std::uint64_t recorded = 0;
   for (std::size_t i = 0; i < depth; ++i) {
     open.push_back(std::make_unique<stepprof::record_function>("level"));
-    recorded += open.back()->recorded() ? 1 : 0;
+    recorded += open.back()->recorded() ? 1u : 0u;
     fake_clock::advance(ns);
   }
   while (!open.empty()) open.pop_back();
@@ -432,6 +432,25 @@ TEST_CASE("inputs are recorded as texts of shapes, types, strides and values", "
     prof.stop();
     CHECK(prof.result().details().empty());
   }
+}
+
+// Catches: a null name of an element type that is measured, and a list that claims to be longer than memory.
+TEST_CASE("odd descriptions of inputs do no harm", "[recording]") {
+  const std::int64_t sizes[] = {8};
+  stepprof::profile_options options = plain();
+  options.record_shapes = true;
+  stepprof::profile prof(options);
+  { stepprof::record_function scope("op", stepprof::inputs(stepprof::input_description{sizes, 1, nullptr, nullptr})); }
+  {
+    stepprof::record_function scope(
+        "long", stepprof::inputs(1, stepprof::scalar_list{sizes, std::size_t{1} << 61}, 2));  // 8 times that is 0
+  }
+  prof.stop();
+  const stepprof::trace t = prof.result();
+  CHECK(t.text(t.detail(t.events()[0]).input_dims) == "[[8]]");
+  CHECK(t.text(t.detail(t.events()[0]).input_types) == R"([""])");
+  CHECK(t.text(t.detail(t.events()[1]).concrete_inputs) == R"(["1"])");
+  CHECK(t.notes().size() == 1);
 }
 
 // Catches: more inputs than fit that are cut without a word.

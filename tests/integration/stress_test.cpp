@@ -47,7 +47,7 @@ produced produce(int seed, arena& shared) {
       std::this_thread::yield();
       continue;
     }
-    count.shut += stepprof::detail::the_registry.gate.load(std::memory_order_relaxed) == 0 ? 1 : 0;
+    count.shut += stepprof::detail::the_registry.gate.load(std::memory_order_relaxed) == 0 ? 1u : 0u;
     stepprof::record_function outer("outer");
     add(outer.recorded());
     {

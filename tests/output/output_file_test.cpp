@@ -78,6 +78,19 @@ TEMPLATE_TEST_CASE("a file that is not committed leaves the old one", "[output_f
   CHECK(folder.names() == names{"t"});
 }
 
+// Catches: a file whose name says gzip and whose bytes do not.
+TEMPLATE_TEST_CASE("a name that asks for gzip is refused", "[output_file]", output_file, portable_output_file) {
+  const test::temp_folder folder;
+  const std::error_code ec = write_file<TestType>(folder / "t.json.gz");
+  CHECK(ec == errc::unsupported);
+  CHECK(ec.message() == "cannot write '" + (folder / "t.json.gz") +
+                            "': gzip, which the name asks for, is not supported; leave out \".gz\" and compress the "
+                            "file afterwards");
+  CHECK(write_file<TestType>(folder / "T.GZ") == errc::unsupported);
+  CHECK(folder.names().empty());
+  CHECK_FALSE(write_file<TestType>(folder / "gz"));
+}
+
 // FC-52: aras-p/ClangBuildAnalyzer#2, soctrace-inria/framesoc#139, torognes/vsearch#243
 // Catches: a bad path reported as success, or without its reason.
 TEMPLATE_TEST_CASE("a bad path is an error with its reason", "[output_file]", output_file, portable_output_file) {

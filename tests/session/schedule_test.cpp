@@ -255,6 +255,14 @@ namespace {
 action plain_function(int step) {
   return step == 7 ? action::record_and_save : action::none;
 }
+struct throws_when_copied {
+  bool* armed;
+  explicit throws_when_copied(bool* a) : armed(a) {}
+  throws_when_copied(const throws_when_copied& other) : armed(other.armed) {
+    if (*armed) throw std::runtime_error("copied");
+  }
+  action operator()(std::int64_t step) const { return step == 3 ? action::record : action::none; }
+};
 struct throwing {
   action operator()(std::int64_t) const { throw std::runtime_error("no"); }
 };
@@ -297,6 +305,11 @@ TEST_CASE("the first active step of a callable is searched in a copy", "[schedul
   step_schedule counting = [n = 0](int) mutable { return n++ == 2 ? action::record : action::none; };
   CHECK(counting.first_active_step() == 2);
   CHECK(letters(counting, 4) == "..R.");
+  bool armed = false;
+  const step_schedule uncopyable{throws_when_copied(&armed)};
+  CHECK(uncopyable.first_active_step() == 3);
+  armed = true;
+  CHECK_FALSE(uncopyable.first_active_step());
 }
 
 // Catches: a schedule that is checked when it stands alone but not inside the options.

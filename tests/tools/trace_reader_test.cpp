@@ -10,6 +10,7 @@
 #include <support/catch.hpp>
 #include <support/comma_locale.hpp>
 #include <support/skip.hpp>
+#include <support/temp_folder.hpp>
 
 #include <stepprof/analysis/key_averages.hpp>
 #include <stepprof/output/chrome_trace.hpp>
@@ -170,11 +171,12 @@ TEST_CASE("bad files are refused with the place and the reason", "[trace_reader]
   CHECK_THROWS_WITH(parse_trace("{}"), "trace file: there is no \"traceEvents\" in it, so it is not a Chrome trace");
 }
 
-// Catches: a file that is not there read as an empty one, or an error without its reason.
+// Catches: a file that is not there read as an empty one, or an error without its reason or without the file's name.
 TEST_CASE("files and streams", "[trace_reader]") {
   std::error_code ec;
   CHECK(read_trace_file("no/such/file.json", {}, ec).events().empty());
   CHECK(ec == std::errc::no_such_file_or_directory);
+  CHECK(ec.message() == "cannot read the trace file 'no/such/file.json': No such file or directory");
   CHECK_THROWS_AS(read_trace_file("no/such/file.json"), std::system_error);
   CHECK(read_trace_file(".", {}, ec).events().empty());
   CHECK(ec == std::errc::is_a_directory);
@@ -183,6 +185,23 @@ TEST_CASE("files and streams", "[trace_reader]") {
   CHECK(ec == errc::bad_trace);
   CHECK(read_trace(good, {}, ec).events().size() == 1);
   CHECK_FALSE(ec);
+
+  // Whatever is wrong with a file, its name is said: of a hundred files of a run, one is cut off.
+  const test::temp_folder folder;
+  const auto fault_of_file = [&folder](const std::string& text) {
+    const std::string path = folder / "t.json";
+    std::ofstream(path) << text;
+    std::error_code fault;
+    CHECK(read_trace_file(path, {}, fault).events().empty());
+    CHECK(fault == errc::bad_trace);
+    const std::string start = "trace file '" + path + "': ";
+    CHECK(fault.message().compare(0, start.size(), start) == 0);
+    CHECK_THROWS_WITH(read_trace_file(path), fault.message());
+    return fault.message().substr(start.size());
+  };
+  CHECK(fault_of_file("") == "it is empty");
+  CHECK(fault_of_file(file_of(slice("a", "1", "-0.5"))) == "traceEvents[0] ('a'): dur is -0.5, must not be negative");
+  CHECK(fault_of_file("{\"traceEvents\": [").find("parse error at line 1, column 18") != std::string::npos);
 }
 
 // Catches: the bare array form refused, or an empty trace taken for a fault. FC-28

@@ -220,7 +220,7 @@ class averager {
     std::size_t operator()(const key& k) const noexcept {
       std::uint64_t h = (std::uint64_t{k.name} << 32 | k.shapes) * 0x9e3779b97f4a7c15ull;
       h ^= (h >> 29) + ((std::uint64_t{k.stack} << 2 | k.flags) * 0xbf58476d1ce4e5b9ull);
-      return static_cast<std::size_t>(h ^ (h >> 32));
+      return static_cast<std::uint32_t>(h ^ (h >> 32));
     }
   };
   // What decides the place of a row: its first event in order of time, outer before inner, then in order of the log.

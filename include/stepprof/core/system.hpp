@@ -242,7 +242,7 @@ inline std::int64_t steady_ns() noexcept {
 inline std::int64_t wall_ns() noexcept {
   timespec now{};
   ::timespec_get(&now, TIME_UTC);
-  return static_cast<std::int64_t>(now.tv_sec) * 1000000000 + static_cast<std::int64_t>(now.tv_nsec);
+  return now.tv_sec * std::int64_t{1000000000} + now.tv_nsec;
 }
 
 }  // namespace detail

@@ -208,7 +208,8 @@ class chrome_layout_maker {
       const arrow_end* from = end_at(link.from);
       const arrow_end* to = end_at(link.to);
       // An arrow drawn against time would be turned round, one from a slice to itself says nothing.
-      if (!from->tied || !to->tied || from->time_ns > to->time_ns || link.from == link.to)
+      const bool are_tied = from != nullptr && to != nullptr && from->tied && to->tied;
+      if (!are_tied || from->time_ns > to->time_ns || link.from == link.to)
         ++result_.arrows_left_out;
       else
         result_.arrows.push_back({link, from->time_ns, to->time_ns});

@@ -107,7 +107,8 @@ STEPPROF_BEGIN_NAMESPACE
 /// and links. On a failure nothing is left behind, the recording is untouched, and another export may follow.
 ///
 /// Exporting never changes the recording; two exports give the same bytes (but for the name of the file in them).
-/// Throws std::system_error whose text names the file and the reason. Any thread, several at once.
+/// Throws std::system_error whose text names the file and the reason; stepprof::error (errc::unsupported) when the name
+/// ends in .gz. Any thread, several at once.
 chrome_trace_result export_chrome_trace(const trace& recording, const std::filesystem::path& path,
                                         const chrome_trace_options& options = {});
 /// The same, reporting through `ec`.

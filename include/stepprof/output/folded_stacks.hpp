@@ -30,12 +30,13 @@ STEPPROF_BEGIN_NAMESPACE
 /// that were allocated while the scope was the innermost one of its thread). Stacks of weight 0 have no line. In names,
 /// ';' becomes ':', control characters become spaces, broken UTF-8 becomes U+FFFD; an empty name is "(no name)".
 ///
-/// errc::invalid_argument for another metric, or for "self_allocated" when memory was not recorded; errc::no_results
-/// when there is no line. Then nothing is returned. Any thread.
+/// errc::invalid_argument for another metric, or for "self_allocated" when scopes were recorded without memory;
+/// errc::no_results when there is no line. Then nothing is returned. Any thread.
 [[nodiscard]] std::string folded_stacks(const trace& recording, std::string_view metric, std::error_code& ec);
 
 /// Writes folded_stacks() to a file, which appears under its name only when it is complete.
-/// Throws stepprof::error as said there, std::system_error when the file cannot be written.
+/// Throws stepprof::error as said there, and when the name ends in .gz; std::system_error when the file cannot be
+/// written.
 void export_stacks(const trace& recording, const std::filesystem::path& path,
                    std::string_view metric = "self_cpu_time_total");
 /// The same, reporting through `ec`.
@@ -123,7 +124,8 @@ inline std::error_code stacks_fault(const trace& recording, std::string_view met
   if (metric != "self_cpu_time_total" && metric != "self_allocated")
     return make_error(errc::invalid_argument, "export_stacks: metric is '" + std::string(metric) +
                                                   "', must be self_cpu_time_total or self_allocated");
-  if (metric == "self_allocated" && !recording.info().has_memory)
+  // In a recording without scopes it is not the option that is missing.
+  if (metric == "self_allocated" && !recording.info().has_memory && !recording.events().empty())
     return make_error(errc::invalid_argument,
                       "export_stacks: metric is self_allocated, which needs profile_memory to be on");
   return {};

@@ -9,6 +9,7 @@
 #include <stepprof/config.hpp>
 #include <stepprof/output/byte_sink.hpp>
 #include <stepprof/output/file_handle.hpp>
+#include <stepprof/trace/error.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -21,6 +22,7 @@ STEPPROF_BEGIN_NAMESPACE
 /// - A symbolic link is followed: the file that it leads to is replaced, the link stays. (Where only standard C++ is
 ///   there, the link is replaced.)
 /// - A file that is replaced keeps its permission bits; one that may not be written is refused.
+/// - A name that ends in .gz is refused with errc::unsupported: nothing here writes gzip yet, and a file is not to lie.
 /// - The bytes are handed to the system, not forced to the disk: a power failure may lose them.
 ///
 /// One thread at a time; several files, also of one name, may be written at once: the last commit() wins.
@@ -29,7 +31,9 @@ class basic_output_file final : public byte_sink {
  public:
   /// Opens; a failure is in error().
   explicit basic_output_file(const std::filesystem::path& path) : path_(path) {
-    if (const std::error_code ec = file_.open(path)) fail(ec);
+    std::error_code ec = name_fault();
+    if (!ec) ec = file_.open(path);
+    if (ec) fail(ec);
   }
 
   /// Completes the file. After a failure nothing is left behind. Returns error().
@@ -52,6 +56,14 @@ class basic_output_file final : public byte_sink {
  private:
   static constexpr std::size_t max_shown = 400;
 
+  // The one place that changes when gzip can be written.
+  [[nodiscard]] std::error_code name_fault() const {
+    const std::string ending = path_.extension().string();
+    if (ending != ".gz" && ending != ".GZ") return {};
+    return detail::make_error(errc::unsupported, doing() +
+                                                     ": gzip, which the name asks for, is not supported; leave out \"" +
+                                                     ending + "\" and compress the file afterwards");
+  }
   std::error_code take(const char* data, std::size_t size) override { return file_.write(data, size); }
 
   std::filesystem::path path_;

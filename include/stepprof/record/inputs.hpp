@@ -15,7 +15,8 @@ struct input_description {
   const std::int64_t* sizes = nullptr;    ///< `rank` extents, in elements.
   std::size_t rank = 0;                   ///< 0: a tensor of one element without dimensions.
   const std::int64_t* strides = nullptr;  ///< `rank` strides in elements, or null when they do not matter.
-  const char* dtype = "";                 ///< Name of the element type, e.g. "float". Cut to 255 bytes, at a character.
+  /// Name of the element type, e.g. "float"; empty or null: not known. Cut to 255 bytes, at a character.
+  const char* dtype = "";
 };
 
 /// Specialise this for a type of yours, so that inputs() can take it:
@@ -96,7 +97,7 @@ class input_encoder {
     put_bytes(list.values, list.count * 8);
   }
   void add(const input_description& tensor) noexcept {
-    const std::size_t dtype = cut_text(tensor.dtype, STEPPROF_STRLEN(tensor.dtype), 255);
+    const std::size_t dtype = tensor.dtype == nullptr ? 0 : cut_text(tensor.dtype, STEPPROF_STRLEN(tensor.dtype), 255);
     const bool strides = tensor.strides != nullptr;
     if (tensor.rank > 255 || !fits(4 + dtype + tensor.rank * (strides ? 16u : 8u))) {
       full_ = true;

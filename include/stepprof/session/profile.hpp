@@ -161,10 +161,10 @@ class profile {
   chrome_trace_result export_chrome_trace(std::ostream& out, std::error_code& ec) const {
     return stepprof::export_chrome_trace(result(), out, ec);
   }
-  /// Writes folded stacks for flame-graph tools. See output/folded_stacks.hpp.
-  void export_stacks(const std::filesystem::path& path, std::string_view metric = "self_cpu_time_total") const {
-    stepprof::export_stacks(result(), path, metric);
-  }
+  /// Writes folded stacks for flame-graph tools. See output/folded_stacks.hpp. When there is nothing to write, as in a
+  /// program whose scopes are compiled out, there is no file and one diagnostic, but no exception.
+  void export_stacks(const std::filesystem::path& path, std::string_view metric = "self_cpu_time_total") const;
+  /// The same; errc::no_results when there is nothing to write.
   void export_stacks(const std::filesystem::path& path, std::string_view metric, std::error_code& ec) const {
     stepprof::export_stacks(result(), path, metric, ec);
   }
@@ -499,6 +499,15 @@ inline std::optional<trace> profile::kept_result(std::string& problem) const {
     completed_.front() = merged;
   }
   return merged;
+}
+
+inline void profile::export_stacks(const std::filesystem::path& path, std::string_view metric) const {
+  std::error_code ec;
+  const std::string doing = detail::export_stacks_to(result(), path, metric, ec);
+  if (ec == errc::no_results)
+    once_.report({"no_stacks", ec.message() + " No file was written"});
+  else
+    detail::throw_if(ec, doing.c_str());
 }
 
 inline void profile::set_metadata(std::string_view key, std::string json) {

@@ -84,7 +84,8 @@ class step_schedule {
   [[nodiscard]] const schedule* fixed() const noexcept { return std::get_if<schedule>(&held_); }
   /// The action of `step`; record when there is no schedule. Throws what the callable throws.
   [[nodiscard]] action operator()(std::int64_t step) const;
-  /// The first step that is recorded, if it can be found: of a callable only the first 1000 steps are tried.
+  /// The first step that is recorded, if it can be found: of a callable only the first 1000 steps are tried, and none
+  /// when it, or copying it, throws.
   [[nodiscard]] std::optional<std::int64_t> first_active_step() const;
 
  private:
@@ -179,10 +180,10 @@ inline action step_schedule::operator()(std::int64_t step) const {
 
 inline std::optional<std::int64_t> step_schedule::first_active_step() const {
   if (const schedule* s = fixed()) return s->first_active_step();
-  const step_schedule copy = *this;  // a callable with state of its own is not to notice that it was asked
   std::optional<std::int64_t> found;
   std::string thrown;
-  const auto search = [&copy, &found] {
+  const auto search = [this, &found] {
+    const step_schedule copy = *this;  // a callable with state of its own is not to notice that it was asked
     for (std::int64_t step = 0; step < 1000 && !found; ++step) {
       const action a = copy(step);
       if (a == action::record || a == action::record_and_save) found = step;

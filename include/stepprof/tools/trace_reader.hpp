@@ -46,20 +46,23 @@ STEPPROF_BEGIN_NAMESPACE
   return result;
 }
 
-/// The same from a file. When it cannot be opened or read, the error is that of the system (std::system_error).
+/// The same from a file, whose path all messages name. When it cannot be opened or read, the error is that of the
+/// system (std::system_error).
 [[nodiscard]] trace read_trace_file(const std::string& path, const trace_reader_options& options, std::error_code& ec);
 [[nodiscard]] inline trace read_trace_file(const std::string& path, const trace_reader_options& options = {}) {
   std::error_code ec;
   trace result = read_trace_file(path, options, ec);
-  detail::throw_if(ec, ("read_trace_file: " + path).c_str());
+  detail::throw_if(ec, "read_trace_file");
   return result;
 }
 
 // --------------------------------------------------------------------------------------------------------------------
 namespace detail {
 
+// `what` is what is read, for the message.
 template <class... Input>
-trace read_chrome_json(const trace_reader_options& options, std::error_code& ec, Input&&... input) {
+trace read_chrome_json(const trace_reader_options& options, const std::string& what, std::error_code& ec,
+                       Input&&... input) {
   ec.clear();
   trace_records records(options);
   chrome_json_handler<trace_records> handler(records);
@@ -67,36 +70,45 @@ trace read_chrome_json(const trace_reader_options& options, std::error_code& ec,
   std::string fault = handler.error();
   if (fault.empty() && !is_read) fault = "not valid JSON";
   if (fault.empty() && !handler.has_events()) fault = "there is no \"traceEvents\" in it, so it is not a Chrome trace";
-  if (fault.empty()) return trace_assembly(records).run(ec);
-  ec = make_error(errc::bad_trace, "trace file: " + fault);
+  if (fault.empty()) {
+    trace result = trace_assembly(records).run(ec);
+    if (!ec) return result;
+    fault = ec.message();
+  }
+  ec = make_error(errc::bad_trace, what + ": " + fault);
   return trace();
 }
 
 // Why a text cannot be a trace, in better words than those of a JSON parser; empty when it may be one.
 inline std::string not_json(std::string_view start) {
-  if (start.empty()) return "trace file: it is empty";
-  if (start.substr(0, 2) == "\x1f\x8b") return "trace file: it is compressed (gzip); unpack it first";
+  if (start.empty()) return "it is empty";
+  if (start.substr(0, 2) == "\x1f\x8b") return "it is compressed (gzip); unpack it first";
   return "";
+}
+
+inline trace read_stream(std::istream& in, const trace_reader_options& options, const std::string& what,
+                         std::error_code& ec) {
+  // Only looks ahead: the parser gets every byte.
+  std::string start(1, static_cast<char>(in.peek()));
+  if (!in.good()) start.clear();
+  if (start == "\x1f") start += '\x8b';
+  const std::string fault = not_json(start);
+  if (fault.empty()) return read_chrome_json(options, what, ec, in);
+  ec = make_error(errc::bad_trace, what + ": " + fault);
+  return trace();
 }
 
 }  // namespace detail
 
 inline trace parse_trace(std::string_view text, const trace_reader_options& options, std::error_code& ec) {
   const std::string fault = detail::not_json(text);
-  if (fault.empty()) return detail::read_chrome_json(options, ec, text.begin(), text.end());
-  ec = detail::make_error(errc::bad_trace, fault);
+  if (fault.empty()) return detail::read_chrome_json(options, "trace file", ec, text.begin(), text.end());
+  ec = detail::make_error(errc::bad_trace, "trace file: " + fault);
   return trace();
 }
 
 inline trace read_trace(std::istream& in, const trace_reader_options& options, std::error_code& ec) {
-  // Only looks ahead: the parser gets every byte.
-  std::string start(1, static_cast<char>(in.peek()));
-  if (!in.good()) start.clear();
-  if (start == "\x1f") start += '\x8b';
-  const std::string fault = detail::not_json(start);
-  if (fault.empty()) return detail::read_chrome_json(options, ec, in);
-  ec = detail::make_error(errc::bad_trace, fault);
-  return trace();
+  return detail::read_stream(in, options, "trace file", ec);
 }
 
 inline trace read_trace_file(const std::string& path, const trace_reader_options& options, std::error_code& ec) {
@@ -104,11 +116,12 @@ inline trace read_trace_file(const std::string& path, const trace_reader_options
   std::ifstream in(path, std::ios::binary);
   // A directory can be opened but not read.
   if (!in || (in.peek() == std::ifstream::traits_type::eof() && errno != 0)) {
-    ec = std::error_code(errno != 0 ? errno : EIO, std::generic_category());
+    const std::error_code cause(errno != 0 ? errno : EIO, std::generic_category());
+    ec = detail::make_io_error(cause, "cannot read the trace file '" + path + "'");
     return trace();
   }
   in.clear();
-  return read_trace(in, options, ec);
+  return detail::read_stream(in, options, "trace file '" + path + "'", ec);
 }
 
 STEPPROF_END_NAMESPACE

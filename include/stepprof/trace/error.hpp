@@ -23,7 +23,7 @@ enum class errc : int {
   no_results = 4,        ///< Nothing has been recorded that could be read.
   bad_trace = 5,         ///< A trace file, or the input of trace_builder, breaks a rule of the format.
   out_of_memory = 6,     ///< The event pool could not be reserved.
-  unsupported = 7,       ///< Asked for something that this build or machine cannot record.
+  unsupported = 7,       ///< Asked for something that this build or machine cannot record or write.
   callback_failed = 8,   ///< A user's callback threw or reported a failure.
 };
 

@@ -365,7 +365,7 @@ class log_replay {
     fact.bits = number_at(payload + 8);
     if (fact.type == argument_type::text) {
       if (fact.bits > w.low - 16u) return false;
-      fact.text.assign(payload + 16, static_cast<std::size_t>(fact.bits));
+      fact.text.assign(payload + 16, static_cast<std::uint32_t>(fact.bits));
     }
     if (head[0] == 0) return true;
     for (std::size_t i = open_.size(); i-- > 0;)

@@ -223,9 +223,7 @@ class string_table {
  public:
   [[nodiscard]] std::string_view operator[](std::uint32_t index) const noexcept {
     if (index >= size()) return {};
-    const std::uint64_t begin = ends_[index];
-    return std::string_view(bytes_).substr(static_cast<std::size_t>(begin),
-                                           static_cast<std::size_t>(ends_[index + 1] - begin));
+    return std::string_view(bytes_).substr(ends_[index], ends_[index + 1] - ends_[index]);
   }
   [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(ends_.size() - 1); }
 
@@ -249,10 +247,10 @@ class string_table {
 
  private:
   // FNV-1a: http://www.isthe.com/chongo/tech/comp/fnv/ . Folded, as the low bits pick the slot.
-  static std::size_t hash(std::string_view text) noexcept {
+  static std::uint32_t hash(std::string_view text) noexcept {
     std::uint64_t h = 14695981039346656037ull;
     for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-    return static_cast<std::size_t>(h ^ (h >> 32));
+    return static_cast<std::uint32_t>(h ^ (h >> 32));
   }
   void grow() {
     std::vector<std::uint32_t> slots(slots_.empty() ? 64 : slots_.size() * 2, 0);
@@ -265,7 +263,7 @@ class string_table {
   }
 
   std::string bytes_;
-  std::vector<std::uint64_t> ends_{0};
+  std::vector<std::size_t> ends_{0};
   std::vector<std::uint32_t> slots_;  // index + 1, 0 = free
 };
 
@@ -295,6 +293,10 @@ struct trace_data {
 /// Events of a track are one range, in preorder: a parent stands before its children, siblings in order of time, and on
 /// thread tracks children lie inside their parent and siblings do not overlap, exactly, in integer ns. Times count from
 /// the origin, which is one and the same for all traces of a process. Made only by trace_builder.
+///
+/// What the methods return by reference lives as long as some copy of the trace does (metadata(): as this one does). So
+/// keep a trace while you look at it: `const stepprof::trace t = prof.result();`. After
+/// `const auto& losses = prof.result().losses();` they may be gone at any moment.
 /// Any thread.
 class trace {
  public:

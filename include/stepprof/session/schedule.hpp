@@ -9,7 +9,6 @@
 #include <system_error>
 #include <type_traits>
 #include <utility>
-#include <variant>
 
 #include <stepprof/config.hpp>
 #include <stepprof/trace/error.hpp>
@@ -68,20 +67,20 @@ void validate(const schedule& s);
 class step_schedule {
  public:
   step_schedule() = default;
-  step_schedule(const schedule& s) : held_(s) {}
+  step_schedule(const schedule& s) : fixed_(s) {}
   template <class Callable,
             class = std::enable_if_t<!std::is_same_v<std::decay_t<Callable>, step_schedule> &&
                                      !std::is_same_v<std::decay_t<Callable>, schedule> &&
                                      std::is_invocable_r_v<action, std::decay_t<Callable>&, std::int64_t>>>
   step_schedule(Callable&& callable) {
-    std::function<action(std::int64_t)> function(std::forward<Callable>(callable));
-    if (function) held_ = std::move(function);
+    // Through a std::function, as that one knows what "empty" means.
+    callable_ = std::function<action(std::int64_t)>(std::forward<Callable>(callable));
   }
 
   /// True when there is no schedule.
-  [[nodiscard]] bool empty() const noexcept { return std::holds_alternative<std::monostate>(held_); }
+  [[nodiscard]] bool empty() const noexcept { return !fixed_ && !callable_; }
   /// The schedule held, or nullptr when it is a callable or nothing.
-  [[nodiscard]] const schedule* fixed() const noexcept { return std::get_if<schedule>(&held_); }
+  [[nodiscard]] const schedule* fixed() const noexcept { return fixed_ ? &*fixed_ : nullptr; }
   /// The action of `step`; record when there is no schedule. Throws what the callable throws.
   [[nodiscard]] action operator()(std::int64_t step) const;
   /// The first step that is recorded, if it can be found: of a callable only the first 1000 steps are tried, and none
@@ -89,7 +88,10 @@ class step_schedule {
   [[nodiscard]] std::optional<std::int64_t> first_active_step() const;
 
  private:
-  std::variant<std::monostate, schedule, std::function<action(std::int64_t)>> held_;
+  // One of them at most. No std::variant: the one of libstdc++ 12 takes a std::function for a type whose copy cannot
+  // throw.
+  std::optional<schedule> fixed_;
+  std::function<action(std::int64_t)> callable_;
 };
 
 /// As validate() of the schedule that it holds; a callable, or nothing, is always valid.
@@ -174,8 +176,7 @@ inline void validate(const schedule& s) {
 
 inline action step_schedule::operator()(std::int64_t step) const {
   if (const schedule* s = fixed()) return (*s)(step);
-  if (const auto* callable = std::get_if<std::function<action(std::int64_t)>>(&held_)) return (*callable)(step);
-  return action::record;
+  return callable_ ? callable_(step) : action::record;
 }
 
 inline std::optional<std::int64_t> step_schedule::first_active_step() const {

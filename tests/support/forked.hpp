@@ -39,6 +39,16 @@ inline constexpr bool children_of_threads_may_have_threads = !__has_feature(thre
 inline constexpr bool children_of_threads_may_have_threads = true;
 #endif
 
+// AddressSanitizer's allocator has locks that a fork does not wait for: a child that was forked while another thread
+// allocated may wait for one of them for ever.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool children_of_threads_may_allocate = false;
+#elif defined(__has_feature)
+inline constexpr bool children_of_threads_may_allocate = !__has_feature(address_sanitizer);
+#else
+inline constexpr bool children_of_threads_may_allocate = true;
+#endif
+
 inline void in_two_threads(const std::function<void()>& work) {
   std::atomic<int> ready{0};
   const auto begin_together = [&] {

@@ -22,7 +22,6 @@
 #define STEPPROF_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define STEPPROF_ASSUME(x) ((x) ? static_cast<void>(0) : __builtin_unreachable())
 #define STEPPROF_ALWAYS_INLINE inline __attribute__((always_inline))
-#define STEPPROF_NOINLINE __attribute__((noinline))
 #define STEPPROF_COLD __attribute__((noinline, cold))
 // Process-wide objects must be one object even when a library is built with hidden visibility.
 #define STEPPROF_SHARED __attribute__((visibility("default")))
@@ -37,7 +36,6 @@
 #define STEPPROF_UNLIKELY(x) (x)
 #define STEPPROF_ASSUME(x) __assume(x)
 #define STEPPROF_ALWAYS_INLINE __forceinline
-#define STEPPROF_NOINLINE __declspec(noinline)
 #define STEPPROF_COLD __declspec(noinline)
 #define STEPPROF_SHARED
 #define STEPPROF_OWN

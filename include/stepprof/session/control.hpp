@@ -64,8 +64,9 @@ inline void install_recorder(control_state& state) {
 [[nodiscard]] inline recording_totals process_totals() {
   detail::control_state& state = detail::control();
   const detail::control_lock hold;
-  if (state.running == nullptr) state.reader.discard(state.reader.note(), false);
-  return state.reader.totals();
+  const detail::collector::cut now = state.reader.note();
+  if (state.running == nullptr) state.reader.discard(now, false);
+  return state.reader.totals(now);
 }
 
 STEPPROF_END_NAMESPACE

@@ -121,9 +121,11 @@ class collector {
   // consumed and nothing changes.
   trace collect(const cut& until, const window_facts& window, std::error_code& ec, bool keep = false);
 
-  [[nodiscard]] const recording_totals& totals() {
-    totals_.dropped = note().lost.dropped;
-    return totals_;
+  // What was read, and what was lost up to the cut.
+  [[nodiscard]] recording_totals totals(const cut& until) const {
+    recording_totals sum = totals_;
+    sum.dropped = until.lost.dropped;
+    return sum;
   }
   [[nodiscard]] time_base& clock() noexcept { return time_; }
 
@@ -252,9 +254,9 @@ class collector {
 
   std::unordered_map<block_ref, reader> readers_;
   foreign_ends foreign_ends_;
-  recording_totals totals_;
-  losses dead_losses_;      // of threads that have ended
-  losses reported_losses_;  // up to the last cut
+  recording_totals totals_;  // but for `dropped`, which every cut counts anew
+  losses dead_losses_;       // of threads that have ended
+  losses reported_losses_;   // up to the last cut
   std::uint64_t window_late_ = 0;
   std::uint64_t reported_cold_ = 0;
   time_base time_;

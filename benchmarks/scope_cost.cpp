@@ -1,6 +1,8 @@
-// What one scope costs: off, recording, eight inside each other, and in the first window of a process, each in ns
-// beside two bare clock reads interleaved in the same run; and, where valgrind is installed, in instructions.
+// What one scope costs: off, recording, eight inside each other, in the first window of a process, on several threads
+// and with what can be attached; in ns beside two bare clock reads interleaved in the same run, in instructions, in
+// bytes of the log and of code, and in page faults.
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -8,21 +10,52 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
+
+#include <sys/resource.h>  // page faults of a thread
 
 #include <fmt/format.h>
 
 #include <stepprof/stepprof.hpp>
 
+#include "support/report.hpp"
+
 namespace {
 
 constexpr int block = 1000;  // iterations timed together: a preemption spoils one block only
+
+// A clock that costs nothing: what is left is the recorder.
+struct stub_clock {
+  static constexpr bool counts_ns = true;
+  static constexpr const char* name = "stub";
+  static STEPPROF_ALWAYS_INLINE stepprof::stamp begin() noexcept {
+    stepprof::stamp t{1, 0};
+    asm volatile("" : "+r"(t.low), "+r"(t.high));  // a value that the compiler does not know
+    return t;
+  }
+  static STEPPROF_ALWAYS_INLINE stepprof::stamp end() noexcept { return begin(); }
+  static bool usable() noexcept { return true; }
+};
+
+#define STUB_SCOPE(number)                                                                                   \
+  static STEPPROF_CONSTINIT stepprof::detail::call_site site_##number{"stub", __FILE__, __LINE__, {0}, {0}}; \
+  stepprof::detail::site_scope<stub_clock> scope_##number(site_##number, "stub")
 
 // The loops. The barrier keeps the compiler from merging iterations.
 #define BARRIER() asm volatile("" ::: "memory")
 
 [[gnu::noinline]] void bare_loop(int n) {
   for (int i = 0; i < n; ++i) BARRIER();
+}
+template <class Clock>
+[[gnu::noinline]] void two_reads(int n) {
+  for (int i = 0; i < n; ++i) {
+    const stepprof::stamp begin = Clock::begin();
+    BARRIER();
+    const stepprof::stamp end = Clock::end();
+    asm volatile("" : : "r"(begin.low), "r"(end.low));
+  }
 }
 [[gnu::noinline]] void two_clock_reads(int n) {
   for (int i = 0; i < n; ++i) {
@@ -51,10 +84,100 @@ constexpr int block = 1000;  // iterations timed together: a preemption spoils o
     BARRIER();
   }
 }
+[[gnu::noinline]] void stub_scope(int n) {
+  for (int i = 0; i < n; ++i) {
+    STUB_SCOPE(0);
+    BARRIER();
+  }
+}
+[[gnu::noinline]] void nested_stub_scopes(int n) {
+  for (int i = 0; i < n; i += 8) {
+    STUB_SCOPE(1);
+    STUB_SCOPE(2);
+    STUB_SCOPE(3);
+    STUB_SCOPE(4);
+    STUB_SCOPE(5);
+    STUB_SCOPE(6);
+    STUB_SCOPE(7);
+    STUB_SCOPE(8);
+    BARRIER();
+  }
+}
 [[gnu::noinline]] void run_time_name(int n) {
   const char* const name = "a name given at run time";
   for (int i = 0; i < n; ++i) {
     const stepprof::record_function scope(name);
+    BARRIER();
+  }
+}
+[[gnu::noinline]] void one_argument(int n) {
+  for (int i = 0; i < n; ++i) {
+    STEPPROF_SCOPE("work", stepprof::arg("i", i));
+    BARRIER();
+  }
+}
+[[gnu::noinline]] void three_arguments(int n) {
+  for (int i = 0; i < n; ++i) {
+    STEPPROF_SCOPE("work", stepprof::arg("i", i), stepprof::arg("x", 0.5), stepprof::arg("what", "text"));
+    BARRIER();
+  }
+}
+[[gnu::noinline]] void sequence_numbers(int n) {
+  for (int i = 0; i < n; ++i) {
+    STEPPROF_SCOPE("work", stepprof::scope_kind::op, stepprof::sequence_number(i));
+    BARRIER();
+  }
+}
+[[gnu::noinline]] void report_loop(int n) {
+  static char storage[64];
+  for (int i = 0; i < n; ++i) {
+    stepprof::report_alloc(storage, sizeof storage);
+    BARRIER();
+    stepprof::report_free(storage);
+  }
+}
+// For the size of a call site: the difference between these two, by eight.
+[[gnu::noinline]] void one_site() {
+  {
+    STEPPROF_SCOPE("s");
+    BARRIER();
+  }
+}
+[[gnu::noinline]] void nine_sites() {
+  {
+    STEPPROF_SCOPE("s");
+    BARRIER();
+  }
+  {
+    STEPPROF_SCOPE("s");
+    BARRIER();
+  }
+  {
+    STEPPROF_SCOPE("s");
+    BARRIER();
+  }
+  {
+    STEPPROF_SCOPE("s");
+    BARRIER();
+  }
+  {
+    STEPPROF_SCOPE("s");
+    BARRIER();
+  }
+  {
+    STEPPROF_SCOPE("s");
+    BARRIER();
+  }
+  {
+    STEPPROF_SCOPE("s");
+    BARRIER();
+  }
+  {
+    STEPPROF_SCOPE("s");
+    BARRIER();
+  }
+  {
+    STEPPROF_SCOPE("s");
     BARRIER();
   }
 }
@@ -64,74 +187,185 @@ struct loop {
   void (*run)(int);
   int scopes;  // in one turn of the loop: what the bare loop costs is shared by them
 };
-constexpr loop loops[] = {{"bare", &bare_loop, 1},
-                          {"clock", &two_clock_reads, 1},
-                          {"one", &one_scope, 1},
-                          {"nested", &nested_scopes, 8},
-                          {"run_time_name", &run_time_name, 1}};
+constexpr loop bare = {"bare", &bare_loop, 1};
+constexpr loop clock_reads = {"clock", &two_clock_reads, 1};
+constexpr loop one = {"one", &one_scope, 1};
+constexpr loop nested = {"nested", &nested_scopes, 8};
+constexpr loop stub_reads = {"stub_clock", &two_reads<stub_clock>, 1};
+constexpr loop stub = {"stub", &stub_scope, 1};
+constexpr loop nested_stub = {"nested_stub", &nested_stub_scopes, 8};
+constexpr loop named = {"run_time_name", &run_time_name, 1};
+constexpr loop with_argument = {"one_argument", &one_argument, 1};
+constexpr loop with_arguments = {"three_arguments", &three_arguments, 1};
+constexpr loop with_sequence = {"sequence_number", &sequence_numbers, 1};
+constexpr loop with_memory = {"memory", &report_loop, 1};
+constexpr loop counted[] = {bare,          clock_reads,    one,           nested,     named,
+                            with_argument, with_arguments, with_sequence, with_memory};
 
-double ns_of(void (*run)(int)) {
+double ns_of(void (*run)(int), int n = block) {
   const std::int64_t begin = stepprof::detail::steady_ns();
-  run(block);
-  return static_cast<double>(stepprof::detail::steady_ns() - begin) / block;
+  run(n);
+  return static_cast<double>(stepprof::detail::steady_ns() - begin) / n;
 }
 
-struct timing {
-  double least;
-  double median;
-};
-
-// Runs the first `count` loops in turn, A B A B ...; ns per scope with the bare loop's taken off.
-std::vector<timing> interleave(std::size_t count, int rounds) {
-  std::vector<std::vector<double>> times(count);
+// Runs the loops in turn, A B A B ...; the least ns per scope of each, with the bare loop's, the first one, taken off.
+std::vector<double> interleave(const std::vector<loop>& loops, int rounds) {
+  std::vector<double> least(loops.size(), 1e9);
   for (int round = 0; round < rounds; ++round)
-    for (std::size_t i = 0; i < count; ++i) times[i].push_back(ns_of(loops[i].run));
-  std::vector<timing> result;
-  for (std::vector<double>& t : times) {
-    std::sort(t.begin(), t.end());
-    result.push_back({t.front(), t[t.size() / 2]});
-  }
-  for (std::size_t i = result.size(); i-- > 0;) {
-    result[i].least -= result[0].least / loops[i].scopes;
-    result[i].median -= result[0].median / loops[i].scopes;
-  }
-  return result;
+    for (std::size_t i = 0; i < loops.size(); ++i) least[i] = (std::min)(least[i], ns_of(loops[i].run));
+  for (std::size_t i = loops.size(); i-- > 0;) least[i] -= least[0] / loops[i].scopes;
+  return least;
 }
 
-void print(const char* what, const timing& t, const timing& clock) {
-  fmt::print("{:<28} {:>9.2f} {:>9.2f} {:>9.2f}\n", what, t.least, t.median, t.least / clock.least);
+constexpr const char* two_reads_text = "two bare clock reads";
+
+void report_off(benchmark::report& out, int rounds) {
+  const std::vector<double> least = interleave({bare, one, nested}, rounds);
+  const double empty = ns_of(&bare_loop);
+  out.add({"scope_off", "off: one scope", (std::max)(0.0, least[1]), "ns", "a turn of an empty loop", empty,
+           "value <= 0.1"});
+  out.add({"scope_off_nested8", "off: eight inside each other", (std::max)(0.0, least[2]), "ns",
+           "a turn of an empty loop", empty, ""});
 }
 
 // The first scopes of a process, one timing: nothing has been written yet but what start() prepares. Its baseline is
 // timed directly before and after it.
-struct first_timing {
-  double scope;
-  double clock_before;
-  double clock_after;
-};
-first_timing first_window(stepprof::profile& prof) {
-  const double bare = ns_of(&bare_loop);
+void report_first_window(benchmark::report& out, stepprof::profile& prof) {
+  const double empty = ns_of(&bare_loop);
   prof.start();
-  first_timing t{};
-  t.clock_before = ns_of(&two_clock_reads) - bare;
-  t.scope = ns_of(&one_scope) - bare;
-  t.clock_after = ns_of(&two_clock_reads) - bare;
+  const double before = ns_of(&two_clock_reads) - empty;
+  const double scope = ns_of(&one_scope) - empty;
+  const double after = ns_of(&two_clock_reads) - empty;
   prof.stop();
-  return t;
-}
-void print(const first_timing& t) {
-  const double clock = (t.clock_before + t.clock_after) / 2;
-  fmt::print("{:<28} {:>9.2f} {:>9} {:>9.2f}\n", "first window: one scope", t.scope, "", t.scope / clock);
-  fmt::print("{:<28} {:>9.2f} before, {:.2f} after it\n", "  two bare clock reads", t.clock_before, t.clock_after);
+  out.add({"scope_first_window", "first window: one scope", scope, "ns", two_reads_text, (before + after) / 2, ""});
 }
 
-// --- instructions ----------------------------------------------------------------------------------------------------
+void report_on(benchmark::report& out, int rounds) {
+  stepprof::profile_options options;
+  options.profile_memory = true;
+  stepprof::profile prof(options);
+  const std::vector<double> t = interleave({bare, clock_reads, one, nested}, rounds);
+  out.add({"scope_on", "one scope", t[2], "ns", two_reads_text, t[1], "ratio <= 1.05"});
+  out.add({"scope_nested8", "eight inside each other", t[3], "ns", two_reads_text, t[1], "ratio <= 1.05"});
+  prof.stop();
+  prof.start();
+  const std::vector<double> more =
+      interleave({bare, clock_reads, named, with_sequence, with_argument, with_arguments, with_memory}, rounds / 4);
+  const char* const names[] = {"scope_run_time_name", "scope_sequence_number", "scope_one_argument",
+                               "scope_three_arguments", "memory_alloc_free"};
+  const char* const texts[] = {"with a run-time name", "with a sequence number", "with one argument",
+                               "with three arguments", "an allocation and its free reported"};
+  for (std::size_t i = 0; i < 5; ++i) out.add({names[i], texts[i], more[i + 2], "ns", two_reads_text, more[1], ""});
+  prof.stop();
+  const stepprof::loss_counts& losses = prof.result().losses();
+  if (losses.dropped != 0) fmt::print("{} scopes were dropped: the figures are not to be trusted\n", losses.dropped);
+}
+
+void report_stub(benchmark::report& out, int rounds) {
+  stepprof::profile prof{stepprof::profile_options()};
+  stub_scope(block);  // from here on the times in the log are the stub's
+  const std::vector<double> t = interleave({bare, stub_reads, stub, nested_stub}, rounds);
+  out.add({"scope_stub", "one scope, stub clock", t[2], "ns", "two stub clock reads", t[1], "value <= 2.5"});
+  out.add({"scope_stub_nested8", "eight inside each other, stub clock", t[3], "ns", "two stub clock reads", t[1],
+           "value <= 4"});
+  stepprof::set_diagnostics_hook([](const stepprof::diagnostic&) {});  // that the stub's times stand still
+  prof.stop();
+  stepprof::set_diagnostics_hook(nullptr);
+}
+
+long faults_of_this_thread() {
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_minflt + usage.ru_majflt;
+}
+
+// The mean, with every change of chunk in it, and what the system was asked for meanwhile.
+void report_mean(benchmark::report& out, int rounds) {
+  constexpr int many = 1000000;
+  double scope = 1e9, reads = 1e9;
+  long faults = 0, read_faults = 0;
+  stepprof::profile prof(stepprof::profile_options(), stepprof::deferred);
+  for (int round = 0; round < rounds; ++round) {
+    prof.start();
+    one_scope(block);
+    const long before = faults_of_this_thread();
+    scope = (std::min)(scope, ns_of(&one_scope, many));
+    const long between = faults_of_this_thread();
+    reads = (std::min)(reads, ns_of(&two_clock_reads, many));
+    faults += between - before;
+    read_faults += faults_of_this_thread() - between;
+    prof.stop();
+  }
+  out.add(
+      {"scope_mean", "mean over 10^6 scopes", scope, "ns", "mean over 10^6 two clock reads", reads, "ratio <= 1.15"});
+  out.add({"scope_faults", fmt::format("page faults in {} x 10^6 scopes", rounds), static_cast<double>(faults),
+           "faults", "in as many clock reads", static_cast<double>(read_faults), "value <= 0"});
+}
+
+// Runs `run` on `threads` threads at once, in blocks that begin together; the least of the rounds' means.
+double ns_on_threads(int threads, void (*run)(int), int rounds) {
+  std::atomic<int> arrived{0};
+  std::vector<std::vector<double>> times(static_cast<std::size_t>(threads));
+  std::vector<std::thread> workers;
+  for (int t = 0; t < threads; ++t)
+    workers.emplace_back([&, t] {
+      for (int round = 0; round < rounds; ++round) {
+        arrived.fetch_add(1);
+        while (arrived.load() < (round + 1) * threads) std::this_thread::yield();
+        times[static_cast<std::size_t>(t)].push_back(ns_of(run));
+      }
+    });
+  for (std::thread& worker : workers) worker.join();
+  double least = 1e9;
+  for (std::size_t round = 0; round < static_cast<std::size_t>(rounds); ++round) {
+    double sum = 0;
+    for (const std::vector<double>& own : times) sum += own[round];
+    least = (std::min)(least, sum / threads);
+  }
+  return least;
+}
+
+void report_threads(benchmark::report& out, int rounds) {
+  for (const int threads : {1, 2, 4, 8}) {
+    double scope = 1e9, reads = 1e9;
+    stepprof::profile prof{stepprof::profile_options()};
+    for (int turn = 0; turn < 8; ++turn) {
+      reads = (std::min)(reads, ns_on_threads(threads, &two_clock_reads, rounds / 16 + 1));
+      scope = (std::min)(scope, ns_on_threads(threads, &one_scope, rounds / 16 + 1));
+    }
+    prof.stop();
+    const bool two = threads == 2;
+    out.add({two ? "scope_two_threads" : fmt::format("scope_threads_{}", threads),
+             fmt::format("one scope on {} thread{}", threads, threads == 1 ? "" : "s at once"), scope, "ns",
+             fmt::format("two clock reads on {}", threads), reads, two ? "ratio <= 1.05" : ""});
+  }
+}
+
+void report_bytes(benchmark::report& out) {
+  stepprof::profile prof{stepprof::profile_options()};
+  one_scope(100);
+  const std::uintptr_t before = stepprof::detail::this_thread.own->published.load();
+  one_scope(100);
+  const std::uintptr_t after = stepprof::detail::this_thread.own->published.load();
+  const std::uint32_t blocks = stepprof::detail::the_pool.taken_blocks();
+  one_scope(1000000);
+  const double with_headers =
+      (stepprof::detail::the_pool.taken_blocks() - blocks) * double(stepprof::detail::block_bytes) / 1000000;
+  prof.stop();
+  out.add({"scope_bytes", "bytes of the log per scope", static_cast<double>(after - before) / 100, "bytes",
+           "two 64-bit time stamps", 16, "value <= 16"});
+  out.add({"scope_bytes_with_headers", "with the headers of its chunks, over 10^6", with_headers, "bytes",
+           "two 64-bit time stamps", 16, ""});
+}
+
+// --- instructions, and bytes of code ---------------------------------------------------------------------------------
 
 // For the run under valgrind: one loop of `n` iterations inside a window.
 int count_mode(const char* name, int n) {
-  for (const loop& l : loops) {
+  for (const loop& l : counted) {
     if (std::strcmp(l.name, name) != 0) continue;
     stepprof::profile_options options;
+    options.profile_memory = true;
     options.event_budget_bytes = std::size_t{32} << 20;
     stepprof::profile prof(options);
     l.run(block);  // names and caches
@@ -141,63 +375,94 @@ int count_mode(const char* name, int n) {
   return 2;
 }
 
-// Instructions that callgrind counts inside `function` for `n` iterations; below 0 when it cannot say.
-long long collected(const std::string& self, const loop& l, const std::string& function, int n) {
-  const std::string command = "valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect='*" +
-                              function + "*' '" + self + "' --count " + l.name + " " + std::to_string(n) + " 2>&1";
-  FILE* const out = ::popen(command.c_str(), "r");
-  if (out == nullptr) return -1;
-  long long count = -1;
-  for (char line[512]; std::fgets(line, sizeof line, out) != nullptr;)
-    if (const char* const at = std::strstr(line, "Collected :")) count = std::atoll(at + 11);
-  ::pclose(out);
-  return count;
+std::string output_of(const std::string& command) {
+  FILE* const pipe = ::popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return {};
+  std::string text;
+  for (char part[512]; std::fgets(part, sizeof part, pipe) != nullptr;) text += part;
+  ::pclose(pipe);
+  return text;
 }
 
-void print_instructions(const std::string& self) {
-  if (std::system("command -v valgrind > /dev/null 2>&1") != 0) {
-    fmt::print("instructions: valgrind is not installed\n");
-    return;
+bool has_command(const char* name) {
+  return std::system(fmt::format("command -v {} > /dev/null 2>&1", name).c_str()) == 0;
+}
+
+// Instructions that callgrind counts inside the loop's function for `n` iterations.
+double collected(const std::string& self, const loop& l, const std::string& function, int n) {
+  const std::string text =
+      output_of(fmt::format("valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect='*{}(int)' '{}' "
+                            "--count {} {}",
+                            function, self, l.name, n));
+  const std::size_t at = text.find("Collected :");
+  if (at == std::string::npos) {
+    fmt::print(stderr, "callgrind counted nothing:\n{}", text);
+    std::exit(1);
   }
+  return std::atof(text.c_str() + at + 11);
+}
+
+void report_instructions(benchmark::report& out, const std::string& self) {
+  if (!has_command("valgrind")) return fmt::print("instructions: valgrind is not installed\n");
   const auto per_iteration = [&self](const loop& l, const char* function) {
-    const long long many = collected(self, l, function, 12000);
-    const long long few = collected(self, l, function, 2000);
-    return many < 0 || few < 0 ? -1.0 : static_cast<double>(many - few) / 10000;
+    return (collected(self, l, function, 12000) - collected(self, l, function, 2000)) / 10000;
   };
-  const double bare = per_iteration(loops[0], "bare_loop");
-  const double clock = per_iteration(loops[1], "two_clock_reads") - bare;
-  fmt::print("\n{:<28} {:>9}\n", "instructions per scope", "callgrind");
-  fmt::print("{:<28} {:>9.1f}\n", "two bare clock reads", clock);
-  fmt::print("{:<28} {:>9.1f}\n", "one scope", per_iteration(loops[2], "one_scope") - bare);
-  fmt::print("{:<28} {:>9.1f}\n", "eight inside each other",
-             per_iteration(loops[3], "nested_scopes") - bare / loops[3].scopes);
-  fmt::print("{:<28} {:>9.1f}\n", "with a run-time name", per_iteration(loops[4], "run_time_name") - bare);
+  const double empty = per_iteration(bare, "bare_loop");
+  const double reads = per_iteration(clock_reads, "two_clock_reads") - empty;
+  const auto add = [&](const char* name, const char* what, const loop& l, const char* function, const char* target) {
+    out.add({name, what, per_iteration(l, function) - empty / l.scopes, "instructions", two_reads_text, reads, target});
+  };
+  add("scope_instructions", "one scope", one, "one_scope", "value <= 40");
+  add("scope_instructions_nested8", "eight inside each other", nested, "nested_scopes", "value <= 40");
+  add("scope_instructions_run_time_name", "with a run-time name", named, "run_time_name", "");
+  add("scope_instructions_sequence", "with a sequence number", with_sequence, "sequence_numbers", "");
+  add("scope_instructions_one_argument", "with one argument", with_argument, "one_argument", "");
+  add("scope_instructions_three_arguments", "with three arguments", with_arguments, "three_arguments", "");
+  add("memory_instructions", "an allocation and its free reported", with_memory, "report_loop", "");
+}
+
+// The size of a function's hot part, from the symbols of this program.
+double code_bytes(const std::string& symbols, const std::string& function) {
+  for (std::size_t at = 0; at < symbols.size();) {
+    const std::size_t end = (std::min)(symbols.find('\n', at), symbols.size());
+    const std::string line = symbols.substr(at, end - at);
+    at = end + 1;
+    if (line.find(function) == std::string::npos || line.find(".cold") != std::string::npos) continue;
+    if (line.find("guard") != std::string::npos || line.find("site_") != line.rfind("site_")) continue;
+    const std::size_t space = line.find(' ');
+    return static_cast<double>(std::strtoul(line.c_str() + space, nullptr, 16));
+  }
+  return 0;
+}
+
+void report_code(benchmark::report& out, const std::string& self) {
+  if (!has_command("nm")) return fmt::print("bytes of code: nm is not installed\n");
+  one_site();
+  nine_sites();
+  const std::string symbols = output_of("nm -S --defined-only '" + self + "' | grep -i ' t '");
+  const double nine = code_bytes(symbols, "nine_sitesE");
+  const double single = code_bytes(symbols, "one_siteE");
+  out.add({"site_bytes", "hot code of a call site", (nine - single) / 8, "bytes", "", 0, "value <= 120"});
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc == 4 && std::string_view(argv[1]) == "--count") return count_mode(argv[2], std::atoi(argv[3]));
-  const int rounds = argc > 1 ? (std::max)(10, std::atoi(argv[1])) : 1000;
+  benchmark::report out(argc, argv);
+  const int rounds = out.quick() ? 50 : 1000;
+  const std::string self = std::filesystem::canonical("/proc/self/exe").string();
 
-  const auto off = interleave(4, rounds);
-  stepprof::profile_options options;
-  stepprof::profile prof(options, stepprof::deferred);
-  const first_timing first = first_window(prof);
-  prof.start();
-  const auto on = interleave(5, rounds);
-  prof.stop();
-
-  fmt::print("{:<28} {:>9} {:>9} {:>9}\n", "ns per scope", "min", "median", "x clock");
-  print("two bare clock reads", on[1], on[1]);
-  print("off: one scope", off[2], on[1]);
-  print("off: eight inside each other", off[3], on[1]);
-  print("one scope", on[2], on[1]);
-  print("eight inside each other", on[3], on[1]);
-  print("with a run-time name", on[4], on[1]);
-  print(first);
-  const stepprof::trace recorded = prof.result();
-  const stepprof::loss_counts& losses = recorded.losses();
-  fmt::print("scopes kept {}, dropped {}\n", losses.kept, losses.dropped);
-  print_instructions(std::filesystem::canonical("/proc/self/exe").string());
+  report_off(out, rounds);
+  {
+    stepprof::profile prof(stepprof::profile_options(), stepprof::deferred);
+    report_first_window(out, prof);
+  }
+  report_on(out, rounds);
+  report_mean(out, out.quick() ? 1 : 10);
+  report_threads(out, rounds);
+  report_bytes(out);
+  report_code(out, self);
+  report_instructions(out, self);
+  report_stub(out, rounds);  // last: it leaves times in the log that no clock has shown
 }

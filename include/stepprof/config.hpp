@@ -22,6 +22,7 @@
 #define STEPPROF_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define STEPPROF_ASSUME(x) ((x) ? static_cast<void>(0) : __builtin_unreachable())
 #define STEPPROF_ALWAYS_INLINE inline __attribute__((always_inline))
+#define STEPPROF_NOINLINE __attribute__((noinline))
 #define STEPPROF_COLD __attribute__((noinline, cold))
 // Process-wide objects must be one object even when a library is built with hidden visibility.
 #define STEPPROF_SHARED __attribute__((visibility("default")))
@@ -36,6 +37,7 @@
 #define STEPPROF_UNLIKELY(x) (x)
 #define STEPPROF_ASSUME(x) __assume(x)
 #define STEPPROF_ALWAYS_INLINE __forceinline
+#define STEPPROF_NOINLINE __declspec(noinline)
 #define STEPPROF_COLD __declspec(noinline)
 #define STEPPROF_SHARED
 #define STEPPROF_OWN
@@ -99,6 +101,25 @@
 #define STEPPROF_CLOCK_X86 1
 #else
 #define STEPPROF_CLOCK_X86 0
+#endif
+
+#if defined(__SANITIZE_THREAD__)
+#define STEPPROF_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define STEPPROF_THREAD_SANITIZER 1
+#endif
+#endif
+#ifndef STEPPROF_THREAD_SANITIZER
+#define STEPPROF_THREAD_SANITIZER 0
+#endif
+
+// Single instructions on memory, which compilers do not make of atomics. ThreadSanitizer does not see them.
+#if STEPPROF_CLOCK_X86 && !STEPPROF_THREAD_SANITIZER && defined(__x86_64__) && defined(__LP64__) && \
+    defined(__GCC_ASM_FLAG_OUTPUTS__)
+#define STEPPROF_MEMORY_OPERANDS 1
+#else
+#define STEPPROF_MEMORY_OPERANDS 0
 #endif
 
 #if !STEPPROF_PORTABLE && (defined(__GNUC__) || defined(__clang__)) && defined(__aarch64__)

@@ -33,24 +33,20 @@ struct alignas(64) chunk_header {
   std::uint32_t base_high;
   std::uint32_t reserved_at_entry;  // bytes kept free for ends of scopes that were open at the entry
   std::uint32_t dropped_before;     // begins of this thread refused so far
-  // Address behind the last whole record, where the owner writes next. Of it only the low 16 bits count for readers, to
-  // whom the pool may be mapped elsewhere.
-  std::atomic<std::uintptr_t> published;
+  // How many bytes hold whole records, header included. Of a sealed chunk; while it is written, its log knows.
+  std::atomic<std::uint64_t> published;
   std::atomic<std::uint32_t> state;  // chunk_state
   std::atomic<block_ref> next;       // the owner's next chunk; not 0 means: sealed, `published` is final
 };
 static_assert(sizeof(chunk_header) == 64, "the header is one cache line");
 
-// Chunks are aligned to their size and at most 64 KiB, so the low 16 bits of an address tell the offset. The last 8
-// bytes stay unused: with them the offset of a full 64 KiB chunk would read as 0.
-[[nodiscard]] inline char* end_of_chunk(chunk_header* chunk) noexcept {
-  return reinterpret_cast<char*>(chunk) + chunk->bytes - 8;
+[[nodiscard]] inline std::uint32_t published_bytes(const chunk_header* chunk) noexcept {
+  // Acquire: the records are visible with it.
+  return static_cast<std::uint32_t>(chunk->published.load(std::memory_order_acquire));
 }
 
-// How many bytes of the chunk hold whole records, header included. Acquire: the records are visible with it.
-[[nodiscard]] inline std::uint32_t published_bytes(const chunk_header* chunk) noexcept {
-  const std::uintptr_t behind = chunk->published.load(std::memory_order_acquire);
-  return static_cast<std::uint16_t>(behind - reinterpret_cast<std::uintptr_t>(chunk));
+[[nodiscard]] inline char* end_of_chunk(chunk_header* chunk) noexcept {
+  return reinterpret_cast<char*>(chunk) + chunk->bytes;
 }
 
 }  // namespace detail

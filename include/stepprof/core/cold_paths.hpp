@@ -47,6 +47,19 @@ inline log_block* log_at(block_ref ref) noexcept {
 inline chunk_header* chunk_at(block_ref ref) noexcept {
   return reinterpret_cast<chunk_header*>(the_pool.address(ref));
 }
+// The owner's own view: relaxed, as nobody else changes it.
+inline chunk_header* current_chunk(const log_block& log) noexcept {
+  return chunk_at(log.current.load(std::memory_order_relaxed));
+}
+
+// How many bytes of the log's current chunk hold whole records, header included; `current` was read of it before.
+inline std::uint32_t published_bytes(const log_block& log, block_ref current) noexcept {
+  const chunk_header* const chunk = chunk_at(current);
+  // Acquire: the records are visible with it.
+  const std::uintptr_t bytes = log.published.load(std::memory_order_acquire) - reinterpret_cast<std::uintptr_t>(chunk);
+  if (bytes >= sizeof *chunk && bytes <= chunk->bytes) return static_cast<std::uint32_t>(bytes);
+  return published_bytes(chunk);  // its owner has moved on
+}
 
 // The stamp to record: the caller's, unless the fast clock cannot be trusted on this machine.
 inline stamp trusted(stamp now) noexcept {
@@ -69,43 +82,47 @@ inline void init_chunk(block_ref ref, std::uint32_t thread, stamp base, std::uin
   c->base_high = base.high;
   c->reserved_at_entry = reserved;
   c->dropped_before = dropped;
-  c->published.store(reinterpret_cast<std::uintptr_t>(c + 1), std::memory_order_relaxed);
+  c->published.store(sizeof *c, std::memory_order_relaxed);
   c->state.store(static_cast<std::uint32_t>(chunk_state::writing), std::memory_order_relaxed);
   c->next.store(0, std::memory_order_relaxed);
 }
 
-inline void match_high(writer* w, stamp now) noexcept {
-  w->log->high = now.high;
-  const bool slow = w->log->deep || the_cold.slow_clock.load(std::memory_order_relaxed);
-  w->key = w->thread | (slow ? unmatchable_high : now.high);
+inline void match_high(log_block& log, stamp now) noexcept {
+  log.high = now.high;
+  const bool slow = log.deep || the_cold.slow_clock.load(std::memory_order_relaxed);
+  log.key = log.owner | (slow ? unmatchable_high : now.high);
+}
+
+// Bytes between the cursor and the end of the chunk.
+inline std::uint32_t free_bytes(const log_block& log) noexcept {
+  return static_cast<std::uint32_t>(end_of_chunk(current_chunk(log)) - cursor(log));
+}
+
+inline std::uint32_t reserved_bytes(const log_block& log) noexcept {
+  return log.deep ? log.deep_reserved : free_bytes(log) - static_cast<std::uint32_t>(log.room);
 }
 
 // Makes `ref` the current chunk. The bytes kept for open ends move along, except in deep mode.
-inline void enter_chunk(writer* w, block_ref ref, stamp now, std::uint32_t reserved) noexcept {
-  log_block& log = *w->log;
+inline void enter_chunk(log_block& log, block_ref ref, stamp now, std::uint32_t reserved) noexcept {
   init_chunk(ref, log.thread, now, reserved,
              static_cast<std::uint32_t>(log.counters.dropped_begins.load(std::memory_order_relaxed)));
   chunk_header* const fresh = chunk_at(ref);
-  chunk_header* const old = w->chunk;
-  w->chunk = fresh;
-  w->limit = end_of_chunk(fresh) - (log.deep ? 0 : reserved);
-  match_high(w, now);
+  chunk_header* const old = current_chunk(log);
+  // Release, like the position in the log: whoever learns where the old chunk ends sees its records.
+  old->published.store(static_cast<std::uint64_t>(cursor(log) - reinterpret_cast<char*>(old)),
+                       std::memory_order_release);
   old->state.store(static_cast<std::uint32_t>(chunk_state::sealed), std::memory_order_relaxed);
+  log.room = static_cast<std::int32_t>(fresh->bytes - sizeof(chunk_header)) -
+             (log.deep ? 0 : static_cast<std::int32_t>(reserved));
+  publish(log, reinterpret_cast<const char*>(fresh + 1));
+  match_high(log, now);
   // Release: the reader that follows the link, or learns the current chunk, sees an initialised header; and it sees
   // that `published` of the old chunk is final.
   old->next.store(ref, std::memory_order_release);
   log.current.store(ref, std::memory_order_release);
 }
 
-inline std::uint32_t reserved_bytes(const writer* w) noexcept {
-  return w->log->deep ? w->log->deep_reserved : static_cast<std::uint32_t>(end_of_chunk(w->chunk) - w->limit);
-}
-
-inline std::uint32_t room(const writer* w) noexcept {
-  return static_cast<std::uint32_t>(w->limit - cursor(w->chunk));
-}
-
-inline constexpr std::uint32_t chunk_room = block_bytes - sizeof(chunk_header) - 8;
+inline constexpr std::uint32_t chunk_room = block_bytes - sizeof(chunk_header);
 
 inline bool take_spare(log_block& log) noexcept {
   const block_ref ref = the_pool.take();
@@ -126,9 +143,8 @@ inline block_ref pop_spare(log_block& log) noexcept {
 
 // More scopes are open than one chunk can end. From here on ends are kept room for in spare chunks, and every begin and
 // end takes the slow path, until few enough are open again. Nothing of this costs the hot path an instruction.
-inline bool enter_deep(writer* w) noexcept {
-  log_block& log = *w->log;
-  const std::uint32_t reserved = reserved_bytes(w);
+inline bool enter_deep(log_block& log) noexcept {
+  const std::uint32_t reserved = reserved_bytes(log);
   while (log.spare_count * chunk_room < reserved)
     if (!take_spare(log)) {
       while (const block_ref ref = pop_spare(log)) the_pool.give_back(ref);
@@ -136,95 +152,99 @@ inline bool enter_deep(writer* w) noexcept {
     }
   log.deep = true;
   log.deep_reserved = reserved;
-  w->limit = end_of_chunk(w->chunk);
-  w->key = w->thread | unmatchable_high;
+  log.room += static_cast<std::int32_t>(reserved);
+  match_high(log, stamp{0, log.high});
   return true;
 }
-inline void leave_deep(writer* w, stamp now) noexcept {
-  log_block& log = *w->log;
+inline void leave_deep(log_block& log, stamp now) noexcept {
   const std::uint32_t reserved = log.deep_reserved;
-  if (static_cast<std::uint32_t>(end_of_chunk(w->chunk) - cursor(w->chunk)) < reserved) {
+  if (free_bytes(log) < reserved) {
     const block_ref ref = pop_spare(log);
     if (ref == 0) return;  // stay
     log.deep = false;
-    enter_chunk(w, ref, now, reserved);
+    enter_chunk(log, ref, now, reserved);
   } else {
     log.deep = false;
-    w->limit = end_of_chunk(w->chunk) - reserved;
-    w->key = w->thread | (the_cold.slow_clock.load(std::memory_order_relaxed) ? unmatchable_high : log.high);
+    log.room -= static_cast<std::int32_t>(reserved);
+    match_high(log, stamp{0, log.high});
   }
   while (const block_ref ref = pop_spare(log)) the_pool.give_back(ref);
 }
 
-inline void write_epoch(writer* w, stamp now) noexcept {
-  char* const at = cursor(w->chunk);
+// Publishes `bytes` that were written behind the cursor.
+inline void publish_record(log_block& log, std::uint32_t bytes) noexcept {
+  log.room -= static_cast<std::int32_t>(bytes);
+  publish(log, cursor(log) + bytes);
+}
+
+inline void adjust_reserve(log_block& log, std::int32_t bytes) noexcept {
+  if (log.deep)
+    log.deep_reserved = static_cast<std::uint32_t>(static_cast<std::int32_t>(log.deep_reserved) + bytes);
+  else
+    log.room -= bytes;
+}
+
+inline void write_epoch(log_block& log, stamp now) noexcept {
+  char* const at = cursor(log);
   store_word(at, now.low, make_what(tag::epoch, 0));
   const std::uint64_t ticks = ticks_of(now);
   std::memcpy(at + 8, &ticks, 8);
-  publish(w->chunk, at + 16);
-  match_high(w, now);
-}
-
-inline void adjust_reserve(writer* w, std::int32_t bytes) noexcept {
-  if (w->log->deep)
-    w->log->deep_reserved = static_cast<std::uint32_t>(static_cast<std::int32_t>(w->log->deep_reserved) + bytes);
-  else
-    w->limit -= bytes;
+  publish_record(log, 16);
+  match_high(log, now);
 }
 
 // A block, or a piece of one that is left over when there are no more, if `bytes` fit into it.
 inline block_ref take_chunk(std::size_t bytes) noexcept {
   const block_ref ref = the_pool.take();
-  return ref != 0 || bytes > small_bytes - sizeof(chunk_header) - 8 ? ref : the_pool.take_small();
+  return ref != 0 || bytes > small_bytes - sizeof(chunk_header) ? ref : the_pool.take_small();
 }
 
 // Room for a record of `bytes`, and for an end of `reserve` bytes later. False: the pool is used up.
-inline bool make_room(writer* w, stamp now, std::uint32_t bytes, std::uint32_t reserve) noexcept {
-  log_block& log = *w->log;
+inline bool make_room(log_block& log, stamp now, std::uint32_t bytes, std::uint32_t reserve) noexcept {
   // Relaxed: only a number.
   if (log.unneeded_bytes.load(std::memory_order_relaxed) != 0)
-    adjust_reserve(w, -static_cast<std::int32_t>(log.unneeded_bytes.exchange(0, std::memory_order_relaxed)));
-  const std::uint32_t reserved = reserved_bytes(w);
-  if (!log.deep && reserved + reserve + bytes + 1024 > chunk_room && !enter_deep(w)) return false;
+    adjust_reserve(log, -static_cast<std::int32_t>(log.unneeded_bytes.exchange(0, std::memory_order_relaxed)));
+  const std::uint32_t reserved = reserved_bytes(log);
+  if (!log.deep && reserved + reserve + bytes + 1024 > chunk_room && !enter_deep(log)) return false;
   if (log.deep)
     while (log.spare_count * chunk_room < log.deep_reserved + reserve)
       if (!take_spare(log)) return false;
   const std::uint32_t epoch = now.high != log.high ? 16 : 0;
-  if (room(w) < bytes + (log.deep ? 0 : reserve) + epoch) {
+  if (static_cast<std::uint32_t>(log.room) < bytes + (log.deep ? 0 : reserve) + epoch) {
     const block_ref ref = take_chunk(log.deep ? small_bytes : reserved + reserve + bytes);
     if (ref == 0) return false;
-    enter_chunk(w, ref, now, reserved);  // its header holds the time: no epoch record
+    enter_chunk(log, ref, now, reserved);  // its header holds the time: no epoch record
   } else if (epoch != 0) {
-    write_epoch(w, now);
+    write_epoch(log, now);
   }
   return true;
 }
 
 // Writes the record that ends a scope, for which room was kept. False only when the time's high half changed, the pool
 // is used up and even the spare chunks are full of such changes.
-inline bool write_end(writer* w, stamp now, std::uint32_t what, std::uint64_t payload, std::uint32_t bytes) noexcept {
-  log_block& log = *w->log;
+inline bool write_end(log_block& log, stamp now, std::uint32_t what, std::uint64_t payload,
+                      std::uint32_t bytes) noexcept {
   const bool changed = now.high != log.high;
-  const std::uint32_t free = room(w);
-  const std::uint32_t own = log.deep ? bytes : 0;  // outside deep mode the end's own bytes lie behind `limit`
+  const auto free = static_cast<std::uint32_t>(log.room);
+  const std::uint32_t own = log.deep ? bytes : 0;  // outside deep mode the end's own bytes are not in `room`
   if (free < own || (changed && free < own + 16)) {
     block_ref ref = log.deep ? pop_spare(log) : 0;
-    if (ref == 0) ref = take_chunk(log.deep ? small_bytes : reserved_bytes(w));
+    if (ref == 0) ref = take_chunk(log.deep ? small_bytes : reserved_bytes(log));
     if (ref != 0) {
-      enter_chunk(w, ref, now, reserved_bytes(w));
+      enter_chunk(log, ref, now, reserved_bytes(log));
     } else {
       if (free < own) return false;
       if ((what >> 24) == static_cast<std::uint32_t>(tag::end)) what = make_what(tag::end_untimed, what);
     }
   } else if (changed) {
-    write_epoch(w, now);
+    write_epoch(log, now);
   }
-  char* const at = cursor(w->chunk);
+  char* const at = cursor(log);
   store_word(at, now.low, what);
   if (bytes == 16) std::memcpy(at + 8, &payload, 8);
-  adjust_reserve(w, -static_cast<std::int32_t>(bytes));
-  publish(w->chunk, at + bytes);
-  if (log.deep && log.deep_reserved < chunk_room / 4) leave_deep(w, now);
+  adjust_reserve(log, -static_cast<std::int32_t>(bytes));
+  publish_record(log, bytes);
+  if (log.deep && log.deep_reserved < chunk_room / 4) leave_deep(log, now);
   return true;
 }
 
@@ -245,18 +265,19 @@ inline bool has_ended(log_block& log) noexcept {
   return true;
 }
 
+inline log_block& log_of(writer* own) noexcept {
+  return static_cast<log_block&>(*own);
+}
+
 inline void at_thread_exit(void*) {
   thread_block& mine = this_thread;
   mine.exited = true;
-  log_block* const log = mine.own.log;
-  if (log == nullptr) return;
-  ++mine.own.inside;  // a handler must not find half of this
   signal_fence();
-  mine.own.key = unmatchable_high;
-  mine.own.log = nullptr;  // it may be given back from now on
+  writer* const own = mine.own;
+  if (!has_log(*own)) return;
+  mine.own = &no_log;  // the log may be given back from now on
   signal_fence();
-  --mine.own.inside;
-  end_log(*log);
+  end_log(log_of(own));
 }
 
 inline void name_thread(log_block& log, const thread_block& mine) noexcept {
@@ -269,120 +290,147 @@ inline void name_thread(log_block& log, const thread_block& mine) noexcept {
   }
 }
 
-// Gives the calling thread a log. Null, and counted by the caller, when the pool is used up or the thread is ending.
-inline writer* register_thread() noexcept {
-  thread_block& mine = this_thread;
-  if (mine.exited) return nullptr;
-  if (mine.own.log != nullptr) return &mine.own;  // a signal handler was faster
+// A log with its first chunk, 0 when the pool is used up.
+inline block_ref make_log() noexcept {
   const block_ref log_ref = the_pool.take_small();
   const block_ref chunk_ref = log_ref == 0 ? 0 : the_pool.take_small();
   if (chunk_ref == 0) {
     if (log_ref != 0) the_pool.give_back(log_ref);
-    return nullptr;
+    return 0;
   }
   auto* const log = new (the_pool.address(log_ref)) log_block;
   log->self = log_ref;
-  log->thread = the_registry.next_thread.fetch_add(1, std::memory_order_relaxed);
-  log->os_thread = the_id_sources.thread_id.load(std::memory_order_relaxed)();
   log->first = chunk_ref;
   log->current.store(chunk_ref, std::memory_order_relaxed);
-  name_thread(*log, mine);
+  return log_ref;
+}
+
+// Gives the calling thread a log. Null, and counted by the caller, when the pool is used up or the thread is ending.
+inline log_block* register_thread() noexcept {
+  thread_block& mine = this_thread;
+  if (mine.exited) return nullptr;
+  const block_ref ref = make_log();
+  if (ref == 0) return nullptr;
+  log_block& log = *log_at(ref);
+  log.thread = the_registry.next_thread.fetch_add(1, std::memory_order_relaxed);
+  log.owner = static_cast<std::uint64_t>(log.thread) << 32;
+  log.os_thread = the_id_sources.thread_id.load(std::memory_order_relaxed)();
+  name_thread(log, mine);
   const stamp now = read_clock();
-  init_chunk(chunk_ref, log->thread, now, 0, 0);
-  writer& w = mine.own;
-  w.chunk = chunk_at(chunk_ref);
-  w.limit = end_of_chunk(w.chunk);
-  w.thread = static_cast<std::uint64_t>(log->thread) << 32;
-  w.log = log;
-  match_high(&w, now);
-  if (!exit_hook().arm(&mine)) log->asked_thread = system_thread_id();
+  init_chunk(log.first, log.thread, now, 0, 0);
+  chunk_header* const chunk = chunk_at(log.first);
+  log.room = static_cast<std::int32_t>(chunk->bytes - sizeof *chunk);
+  publish(log, reinterpret_cast<const char*>(chunk + 1));
+  match_high(log, now);
+  if (!exit_hook().arm(&mine)) log.asked_thread = system_thread_id();
   block_ref head = the_cold.logs.load(std::memory_order_relaxed);
   do {
-    log->next.store(head, std::memory_order_relaxed);
+    log.next.store(head, std::memory_order_relaxed);
     // Release: whoever walks the list sees the whole log.
-  } while (!the_cold.logs.compare_exchange_weak(head, log_ref, std::memory_order_release, std::memory_order_relaxed));
-  return &w;
+  } while (!the_cold.logs.compare_exchange_weak(head, ref, std::memory_order_release, std::memory_order_relaxed));
+  return &log;
 }
 
 enum class entered { now, before };
 
-// While it lives the calling thread is inside the recorder: scopes of signal handlers are refused. `w` is null when
+// While it lives the calling thread is inside the recorder: scopes of signal handlers are refused. `log` is null when
 // this thread cannot record, or was inside the recorder already.
 class inside_recorder {
  public:
-  explicit inside_recorder(entered when = entered::now) noexcept : w(nullptr) {
-    writer& own = this_thread.own;
-    if (when == entered::now) ++own.inside;
+  explicit inside_recorder(entered when = entered::now) noexcept {
+    thread_block& mine = this_thread;
+    if (!has_log(*mine.own)) {
+      if (!mine.registering)
+        enter_new(mine);
+      else
+        reentrant = true;
+      return;
+    }
+    reentrant = when == entered::now && mine.own->inside;
+    if (reentrant) return;
+    log = &log_of(mine.own);
+    log->inside = true;
     signal_fence();
-    if (own.inside == 0) w = own.log != nullptr ? &own : register_thread();
   }
   ~inside_recorder() {
     signal_fence();
-    --this_thread.own.inside;
+    if (log != nullptr) log->inside = false;
   }
   inside_recorder(const inside_recorder&) = delete;
   inside_recorder& operator=(const inside_recorder&) = delete;
-  [[nodiscard]] static bool reentrant() noexcept { return this_thread.own.inside > 0; }
 
-  writer* w;
+  log_block* log = nullptr;
+  bool reentrant = false;
+
+ private:
+  void enter_new(thread_block& mine) noexcept {
+    mine.registering = true;
+    signal_fence();
+    // A signal handler may have been faster.
+    log = has_log(*mine.own) ? &log_of(mine.own) : register_thread();
+    if (log != nullptr) {
+      log->inside = true;
+      signal_fence();
+      mine.own = log;
+    }
+    signal_fence();
+    mine.registering = false;
+  }
 };
 
 // Where the losses of this thread are counted.
 inline log_counters& my_counters() noexcept {
-  log_block* const log = this_thread.own.log;
-  return log != nullptr ? log->counters : the_cold.counters;
+  writer* const own = this_thread.own;
+  return has_log(*own) ? log_of(own).counters : the_cold.counters;
 }
 
-inline void count_dropped_begin() noexcept {
+inline void count_dropped_begin(bool reentrant) noexcept {
   log_counters& counters = my_counters();
   counters.dropped_begins.fetch_add(1, std::memory_order_relaxed);
-  if (inside_recorder::reentrant()) counters.reentrant.fetch_add(1, std::memory_order_release);
+  if (reentrant) counters.reentrant.fetch_add(1, std::memory_order_release);
 }
 
 // --- the functions of the table -------------------------------------------------------------------------------------
 
-inline std::uint32_t cold_begin(stamp now, std::uint32_t what) noexcept {
-  const bool is_new = this_thread.own.log == nullptr;
-  const inside_recorder inside(entered::before);
-  writer* const w = inside.w;
+inline std::uint32_t cold_begin(stamp now, std::uint32_t what, bool has_entered) noexcept {
+  const bool is_new = !has_log(*this_thread.own);
+  const inside_recorder inside(has_entered ? entered::before : entered::now);
+  log_block* const log = inside.log;
   now = trusted(now);
   // Registering a thread takes longer than most scopes: what it costs is not to be in the first of them.
-  if (w != nullptr && is_new) now = read_clock();
-  if (w == nullptr || !make_room(w, now, 8, 8)) {
-    count_dropped_begin();
+  if (log != nullptr && is_new) now = read_clock();
+  if (log == nullptr || !make_room(*log, now, 8, 8)) {
+    count_dropped_begin(inside.reentrant);
     return 0;
   }
-  char* const at = cursor(w->chunk);
-  store_word(at, now.low, what);
-  adjust_reserve(w, 8);
-  publish(w->chunk, at + 8);
-  return w->log->thread;
+  store_word(cursor(*log), now.low, what);
+  adjust_reserve(*log, 8);
+  publish_record(*log, 8);
+  return log->thread;
 }
 
 inline bool append_record(std::uint32_t what, bool timed, const record_part* parts, std::uint32_t count,
                           std::int32_t reserve) noexcept;
 
-// Inside the recorder. True when the end is done with.
-inline bool end_here(stamp now, std::uint32_t id, std::uint32_t thread) noexcept {
-  writer& own = this_thread.own;
-  if (thread != this_thread_id()) return false;
-  if (inside_recorder::reentrant() || own.log == nullptr)
-    // Ended inside the recorder, or after this thread's exit was seen: it stays open and is reported as unfinished.
+// The end of a scope that this thread began.
+inline void end_here(stamp now, std::uint32_t what, entered when) noexcept {
+  const inside_recorder inside(when);
+  // Ended inside the recorder: it stays open and is reported as unfinished.
+  if (inside.log == nullptr)
     the_cold.counters.lost_ends.fetch_add(1, std::memory_order_relaxed);
-  else if (!write_end(&own, trusted(now), make_what(tag::end, id), 0, 8))
-    own.log->counters.lost_ends.fetch_add(1, std::memory_order_relaxed);
-  return true;
+  else if (!write_end(*inside.log, trusted(now), what, 0, 8))
+    inside.log->counters.lost_ends.fetch_add(1, std::memory_order_relaxed);
 }
 
-inline void cold_end(stamp now, std::uint32_t id, std::uint32_t thread) noexcept {
-  const bool done = end_here(now, id, thread);
+inline void cold_end(stamp now, std::uint32_t what, std::uint32_t thread, bool has_entered) noexcept {
+  if (thread == this_thread_id()) return end_here(now, what, has_entered ? entered::before : entered::now);
   signal_fence();
-  --this_thread.own.inside;
+  if (has_entered) this_thread.own->inside = false;
   // One that was begun in the process that forked this one has nobody who waits for its end.
-  if (done || thread < the_cold.first_thread.load(std::memory_order_relaxed)) return;
+  if (thread < the_cold.first_thread.load(std::memory_order_relaxed)) return;
   const std::uint64_t owner = thread;
   const record_part part{&owner, 8};
-  append_record(make_what(tag::foreign_end, id), true, &part, 1, 0);
+  append_record(make_what(tag::foreign_end, what), true, &part, 1, 0);
 }
 
 inline std::uint32_t register_site(call_site& site) noexcept {
@@ -391,9 +439,13 @@ inline std::uint32_t register_site(call_site& site) noexcept {
   if (size > max_name_bytes) my_counters().cut_names.fetch_add(1, std::memory_order_relaxed);
   const std::uint32_t place =
       the_names.sites.insert(site.name, cut_text(site.name, size, max_name_bytes), site.file, site.line);
-  if (place == 0) return what_of(tag::begin_user, overflow_name);
-  // Relaxed: it is only a number; the name behind it was published when it was inserted.
-  site.what.store(what_of(tag::begin_user, place), std::memory_order_relaxed);
+  if (place == 0) {
+    count_dropped_begin(inside.reentrant);
+    return 0;
+  }
+  site.end_what.store(what_of(tag::end, place), std::memory_order_relaxed);
+  // Release: whoever sees it finds the word for the end. The name behind it was published when it was inserted.
+  site.what.store(what_of(tag::begin_user, place), std::memory_order_release);
   return what_of(tag::begin_user, place);
 }
 
@@ -413,21 +465,20 @@ inline std::uint32_t cache_slot(const char* text, std::size_t size) noexcept {
 // Between the look-up of a name and the record that holds its id other sessions may begin, when the thread is stalled
 // in between. So the log says of which session its names are; the reader then knows an id whose name is gone. False
 // when there is no room.
-inline bool note_name_session(writer* w, std::uint32_t session) noexcept {
-  if (w->log->name_session == session) return true;
+inline bool note_name_session(log_block& log, std::uint32_t session) noexcept {
+  if (log.name_session == session) return true;
   const stamp now = read_clock();
-  if (!make_room(w, now, 16, 0)) return false;
-  char* const at = cursor(w->chunk);
+  if (!make_room(log, now, 16, 0)) return false;
+  char* const at = cursor(log);
   const std::uint64_t payload = session;
   store_word(at, now.low, make_what(tag::name_session, 0));
   std::memcpy(at + 8, &payload, 8);
-  publish(w->chunk, at + 16);
-  w->log->name_session = session;
+  publish_record(log, 16);
+  log.name_session = session;
   return true;
 }
 
-inline std::uint32_t look_up_name(writer* w, const char* text, std::size_t size) noexcept {
-  log_block& log = *w->log;
+inline std::uint32_t look_up_name(log_block& log, const char* text, std::size_t size) noexcept {
   // Sequentially consistent, like the store in begin_name_session: either the control side sees that this thread is
   // inside, or this thread sees the new session and leaves the table that is about to be cleared alone.
   log.interning.store(1, std::memory_order_seq_cst);
@@ -435,7 +486,7 @@ inline std::uint32_t look_up_name(writer* w, const char* text, std::size_t size)
   const std::uint32_t table = session & 1u;
   const std::uint32_t place = the_names.runtime[table].insert(text, size);
   log.interning.store(0, std::memory_order_release);
-  if (place == 0 || !note_name_session(w, session)) return overflow_name;
+  if (place == 0 || !note_name_session(log, session)) return overflow_name;
   const std::uint32_t id = runtime_name_bit | (table != 0 ? runtime_table_bit : 0) | place;
   if (size <= sizeof(cached_name::text)) {
     cached_name& entry = log.cache[cache_slot(text, size)];
@@ -449,16 +500,16 @@ inline std::uint32_t look_up_name(writer* w, const char* text, std::size_t size)
 
 inline std::uint32_t intern_name(const char* text, std::size_t size) noexcept {
   const inside_recorder inside;
-  if (inside.w == nullptr) return overflow_name;  // nothing can be written now anyway
+  if (inside.log == nullptr) return overflow_name;  // nothing can be written now anyway
   if (size <= sizeof(cached_name::text)) {
-    const cached_name& entry = inside.w->log->cache[cache_slot(text, size)];
+    const cached_name& entry = inside.log->cache[cache_slot(text, size)];
     // Acquire: the table of this session is clean before its names are used.
     if (entry.session == the_names.session.load(std::memory_order_acquire) && entry.size == size &&
         std::memcmp(entry.text, text, size) == 0)
       return entry.id;
   }
-  if (size > max_name_bytes) inside.w->log->counters.cut_names.fetch_add(1, std::memory_order_relaxed);
-  return look_up_name(inside.w, text, cut_text(text, size, max_name_bytes));
+  if (size > max_name_bytes) inside.log->counters.cut_names.fetch_add(1, std::memory_order_relaxed);
+  return look_up_name(*inside.log, text, cut_text(text, size, max_name_bytes));
 }
 
 inline void copy_parts(char* at, const record_part* parts, std::uint32_t count, std::uint32_t padded) noexcept {
@@ -470,13 +521,13 @@ inline void copy_parts(char* at, const record_part* parts, std::uint32_t count, 
   std::memset(at, 0, static_cast<std::size_t>(end - at));
 }
 
-inline void count_dropped_record(std::uint32_t what) noexcept {
+inline void count_dropped_record(std::uint32_t what, bool reentrant) noexcept {
   log_counters& counters = my_counters();
   switch (static_cast<tag>(what >> 24)) {
     case tag::begin_manual_op:
     case tag::begin_manual_user:
     case tag::begin_manual_backward:
-      count_dropped_begin();
+      count_dropped_begin(reentrant);
       break;
     case tag::end_manual:
     case tag::foreign_end:
@@ -495,9 +546,9 @@ inline void count_dropped_record(std::uint32_t what) noexcept {
 inline bool append_record(std::uint32_t what, bool timed, const record_part* parts, std::uint32_t count,
                           std::int32_t reserve) noexcept {
   const inside_recorder inside;
-  writer* const w = inside.w;
-  if (w == nullptr) {
-    count_dropped_record(what);
+  log_block* const log = inside.log;
+  if (log == nullptr) {
+    count_dropped_record(what, inside.reentrant);
     return false;
   }
   std::uint32_t payload = 0;
@@ -507,25 +558,25 @@ inline bool append_record(std::uint32_t what, bool timed, const record_part* par
   if (reserve < 0) {  // the end of a manual scope of this thread
     std::uint64_t serial = 0;
     std::memcpy(&serial, parts[0].data, 8);
-    if (write_end(w, now, what, serial, 16)) return true;
-    count_dropped_record(what);
+    if (write_end(*log, now, what, serial, 16)) return true;
+    count_dropped_record(what, inside.reentrant);
     return false;
   }
-  if (padded > chunk_room / 2 || !make_room(w, now, 8 + padded, static_cast<std::uint32_t>(reserve))) {
-    count_dropped_record(what);
+  if (padded > chunk_room / 2 || !make_room(*log, now, 8 + padded, static_cast<std::uint32_t>(reserve))) {
+    count_dropped_record(what, inside.reentrant);
     return false;
   }
-  char* const at = cursor(w->chunk);
+  char* const at = cursor(*log);
   store_word(at, timed ? now.low : payload, what);
   copy_parts(at + 8, parts, count, padded);
-  adjust_reserve(w, reserve);
-  publish(w->chunk, at + 8 + padded);
+  adjust_reserve(*log, reserve);
+  publish_record(*log, 8 + padded);
   return true;
 }
 
 inline void set_this_thread_name(const char* text, std::size_t size) noexcept {
-  log_block* const log = this_thread.own.log;
-  if (log != nullptr) log->name.set(text, size);
+  writer* const own = this_thread.own;
+  if (has_log(*own)) log_of(own).name.set(text, size);
 }
 
 // --- control --------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include <stepprof/core/chunk.hpp>
 #include <stepprof/core/pool.hpp>
 #include <stepprof/core/shared_text.hpp>
+#include <stepprof/core/thread_log.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -46,8 +47,11 @@ struct cached_name {
 };
 static_assert(sizeof(cached_name) == 64, "one cache line");
 
-struct alignas(64) log_block {
+// The writer comes first: all that a scope touches beside the records is one cache line.
+struct alignas(64) log_block : writer {
   static constexpr std::uint32_t cached_names = 54;
+
+  log_block() noexcept : writer{false, 0, unmatchable_high, 0, {0}} {}
 
   block_ref self = 0;
   std::uint32_t thread = 0;  // logical id

@@ -18,7 +18,8 @@ struct call_site {
   const char* name;
   const char* file;
   std::uint32_t line;
-  std::atomic<std::uint32_t> what;  // of the begin word of a user annotation; 0: not registered
+  std::atomic<std::uint32_t> what;      // of the begin word of a user annotation; 0: not registered
+  std::atomic<std::uint32_t> end_what;  // of the end word
 };
 
 // A piece of a longer record.
@@ -27,18 +28,18 @@ struct record_part {
   std::uint32_t bytes;
 };
 
-inline constexpr std::uint32_t cold_table_abi = 3;
+inline constexpr std::uint32_t cold_table_abi = 4;
 
 // Cold paths. Functions of whichever module starts the first profile; a program that only marks regions needs none of
 // them, nor any service of the system. None blocks, none throws.
 struct cold_table {
   std::uint32_t abi;
-  // A begin and an end that did not fit the hot path, which has entered the recorder (writer::inside); these leave it.
-  // `begin` returns the logical thread whose log holds the begin, or 0 when it was refused (and counted); `thread` is
-  // what it returned.
-  std::uint32_t (*begin)(stamp time, std::uint32_t what) noexcept;
-  void (*end)(stamp time, std::uint32_t id, std::uint32_t thread) noexcept;
-  // What call_site::what holds from then on.
+  // A begin and an end that did not fit the hot path. When that has entered the recorder (writer::inside), these leave
+  // it. `begin` returns the logical thread whose log holds the begin, or 0 when it was refused (and counted); `thread`
+  // is what it returned.
+  std::uint32_t (*begin)(stamp time, std::uint32_t what, bool entered) noexcept;
+  void (*end)(stamp time, std::uint32_t what, std::uint32_t thread, bool entered) noexcept;
+  // What call_site::what holds from then on. 0, and a begin counted as dropped, when memory is full.
   std::uint32_t (*register_site)(call_site& site) noexcept;
   // The id of a name.
   std::uint32_t (*intern)(const char* text, std::size_t size) noexcept;
@@ -59,57 +60,77 @@ struct STEPPROF_SHARED registry {
 };
 inline STEPPROF_SHARED STEPPROF_CONSTINIT registry the_registry = {{0}, {nullptr}, {1}, {1}, {}};
 
+// Whether anything records. Relaxed is enough: a scope that misses the opening of the gate is simply not recorded.
+STEPPROF_ALWAYS_INLINE bool gate_is_open() noexcept {
+#if STEPPROF_MEMORY_OPERANDS
+  bool open;
+  __asm__ volatile("cmpl $0, %1" : "=@ccne"(open) : "m"(the_registry.gate));
+  return open;
+#else
+  return the_registry.gate.load(std::memory_order_relaxed) != 0;
+#endif
+}
+
 // Acquire: the table's contents are visible with the pointer.
 STEPPROF_ALWAYS_INLINE const cold_table* cold_paths() noexcept {
   return the_registry.cold.load(std::memory_order_acquire);
 }
 
-STEPPROF_COLD inline std::uint64_t begin_slowly(std::uint32_t what, std::uint32_t low, std::uint32_t high) noexcept {
-  return static_cast<std::uint64_t>(cold_paths()->begin(stamp{low, high}, what)) << 32;
+STEPPROF_COLD inline std::uint64_t begin_refused(std::uint32_t what, std::uint32_t low, std::uint32_t high) noexcept {
+  return static_cast<std::uint64_t>(cold_paths()->begin(stamp{low, high}, what, false)) << 32;
 }
-STEPPROF_COLD inline void end_slowly(std::uint32_t what, std::uint32_t low, std::uint64_t key) noexcept {
-  cold_paths()->end(stamp{low, static_cast<std::uint32_t>(key)}, what & id_mask, static_cast<std::uint32_t>(key >> 32));
+STEPPROF_COLD inline std::uint64_t begin_slowly(std::uint32_t what, std::uint32_t low, std::uint32_t high) noexcept {
+  writer& own = *this_thread.own;
+  if (own.room < 0) own.room += 16;
+  return static_cast<std::uint64_t>(cold_paths()->begin(stamp{low, high}, what, true)) << 32;
+}
+STEPPROF_COLD inline void end_refused(std::uint64_t key, std::uint32_t what, std::uint32_t low) noexcept {
+  cold_paths()->end(stamp{low, static_cast<std::uint32_t>(key)}, what, static_cast<std::uint32_t>(key >> 32), false);
+}
+STEPPROF_COLD inline void end_slowly(std::uint64_t key, std::uint32_t what, std::uint32_t low) noexcept {
+  cold_paths()->end(stamp{low, static_cast<std::uint32_t>(key)}, what, static_cast<std::uint32_t>(key >> 32), true);
 }
 
 // Writes a begin word. Returns the logical thread whose log holds it << 32, 0 when it was refused.
 template <class Clock>
 STEPPROF_ALWAYS_INLINE std::uint64_t begin_scope(std::uint32_t what) noexcept {
   const stamp now = Clock::begin();
-  if (STEPPROF_UNLIKELY(++this_thread.own.inside != 0)) return begin_slowly(what, now.low, now.high);
+  writer& own = *this_thread.own;
+  // Looking and then setting is safe: a handler that comes in between is done before this goes on.
+  if (STEPPROF_UNLIKELY(own.inside)) return begin_refused(what, now.low, now.high);
+  own.inside = true;
   signal_fence();  // from here to the next fence a handler is refused
-  if (STEPPROF_UNLIKELY(now.high != static_cast<std::uint32_t>(this_thread.own.key)))
-    return begin_slowly(what, now.low, now.high);
-  chunk_header* const chunk = this_thread.own.chunk;
-  char* const at = cursor(chunk);
-  // Positions are multiples of 8: room for the word and for its end.
-  if (STEPPROF_UNLIKELY(at + 8 >= this_thread.own.limit)) return begin_slowly(what, now.low, now.high);
+  if (STEPPROF_UNLIKELY(now.high != static_cast<std::uint32_t>(own.key))) return begin_slowly(what, now.low, now.high);
+  own.room -= 16;
+  if (STEPPROF_UNLIKELY(own.room < 0)) return begin_slowly(what, now.low, now.high);
+  char* const at = cursor(own);
   store_word(at, now.low, what);
-  this_thread.own.limit -= 8;
-  publish(chunk, at + 8);
+  publish_word(own, at);
+  const std::uint64_t thread = own.owner;
   signal_fence();
-  --this_thread.own.inside;
-  const std::uint64_t thread = this_thread.own.thread;
+  own.inside = false;
   STEPPROF_ASSUME(thread != 0);
   return thread;
 }
 
-// Writes the end word of a scope whose begin is in the log of `thread`, and whose begin word said `what` if it is a
-// user annotation. Threads are told by their number, which is never used again: the address of a thread's writer may be
-// that of a thread that has ended.
+// Writes the end word `what` of a scope whose begin is in the log of `thread`. Threads are told by their number, which
+// is never used again: the address of a thread's log may be that of a thread that has ended.
+// Not inlined: a call site with both ends in it is half as large again, for a call and a return that cost nothing
+// beside the clock.
 template <class Clock>
-STEPPROF_ALWAYS_INLINE void end_scope(std::uint64_t thread, std::uint32_t what) noexcept {
+STEPPROF_OWN STEPPROF_NOINLINE void end_scope(std::uint64_t thread, std::uint32_t what) noexcept {
   const stamp now = Clock::end();
+  writer& own = *this_thread.own;
   const std::uint64_t key = thread | now.high;
-  if (STEPPROF_UNLIKELY(++this_thread.own.inside != 0)) return end_slowly(what, now.low, key);
+  if (STEPPROF_UNLIKELY(own.inside)) return end_refused(key, what, now.low);
+  own.inside = true;
   signal_fence();
-  if (STEPPROF_UNLIKELY(key != this_thread.own.key)) return end_slowly(what, now.low, key);
-  chunk_header* const chunk = this_thread.own.chunk;
-  char* const at = cursor(chunk);
-  store_word(at, now.low, what + (what_of(tag::end, 0) - what_of(tag::begin_user, 0)));
-  this_thread.own.limit += 8;
-  publish(chunk, at + 8);
+  if (STEPPROF_UNLIKELY(key != own.key)) return end_slowly(key, what, now.low);
+  char* const at = cursor(own);
+  store_word(at, now.low, what);
+  publish_word(own, at);
   signal_fence();
-  --this_thread.own.inside;
+  own.inside = false;
 }
 
 }  // namespace detail

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 
-#include <stepprof/core/chunk.hpp>
 #include <stepprof/core/clock.hpp>
 #include <stepprof/core/word.hpp>
 
@@ -12,43 +11,48 @@ STEPPROF_BEGIN_NAMESPACE
 
 namespace detail {
 
-struct log_block;
-
-// Where a thread writes. Lives in thread-local storage, one per thread; everything else about the log is in the pool.
+// Where a thread writes: the head of its log_block. Owned by the thread; others read `published` only.
 //
-// Invariant: chunk->published <= limit, and between `limit` and the end of the chunk there is room for the end of every
-// open scope. So a begin needs one comparison and an end none.
+// Invariant: behind `published` the chunk has room for the end of every open scope and `room` bytes more. A begin takes
+// 16 bytes of the room, its own and its end's, so it needs one comparison and an end none.
 struct writer {
+  // The owner is inside the recorder: a scope that a signal handler opens meanwhile is refused instead of breaking the
+  // record. What was read of the rest before this was set is void: a handler may have come in between.
+  bool inside;
+  std::int32_t room;
   // Logical id << 32 | high half of the times in the chunk: one comparison tells an end that it is on its own thread
   // and that no epoch is to be noted. The low half is unmatchable while every event must take the slow path.
   std::uint64_t key;
-  std::uint64_t thread;  // logical id << 32; ids count from 1
-  chunk_header* chunk;
-  char* limit;
-  log_block* log;
-  // -1, plus 1 for each time that this thread has entered the recorder. So a scope in a signal handler that interrupts
-  // the writing is refused instead of breaking the record. What was read of the writer before it entered is void: a
-  // handler may have come in between.
-  std::int32_t inside;
+  std::uint64_t owner;  // logical id << 32; ids count from 1
+  // Address behind the last whole record, where the owner writes next. Readers, to whom the pool may be mapped
+  // elsewhere, count its distance from the chunk; see published_bytes.
+  std::atomic<std::uintptr_t> published;
 };
 
 // No clock reaches this high half: 2^64 ticks are centuries.
 inline constexpr std::uint32_t unmatchable_high = 0xffffffffu;
 
+// Of threads that have no log: refuses everything, is never written.
+inline STEPPROF_SHARED STEPPROF_CONSTINIT writer no_log = {true, 0, unmatchable_high, 0, {0}};
+
+[[nodiscard]] inline bool has_log(const writer& own) noexcept {
+  return own.owner != 0;
+}
+
 // What a thread owns outside the pool. Trivial on purpose: no constructor, no destructor, no guard. In a library that
 // is loaded while the program runs glibc allocates it when a thread first records; only there a thread's first scope
 // should not be one of a signal handler.
 struct thread_block {
-  writer own;
-  bool exited;    // the thread's exit was seen: nothing can be recorded any more
-  char name[47];  // set_thread_name before the thread's first record; ends in 0
+  writer* own;
+  bool registering;  // is being given a log: what a handler opens meanwhile is refused
+  bool exited;       // the thread's exit was seen: nothing can be recorded any more
+  char name[47];     // set_thread_name before the thread's first record; ends in 0
 };
-inline STEPPROF_SHARED STEPPROF_CONSTINIT thread_local thread_block this_thread = {
-    {unmatchable_high, 0, nullptr, nullptr, nullptr, -1}, false, {}};
+inline STEPPROF_SHARED STEPPROF_CONSTINIT thread_local thread_block this_thread = {&no_log, false, false, {}};
 
-// The calling thread's logical id, 0 when it has none yet.
+// The calling thread's logical id, 0 when it has none.
 inline std::uint32_t this_thread_id() noexcept {
-  return static_cast<std::uint32_t>(this_thread.own.thread >> 32);
+  return static_cast<std::uint32_t>(this_thread.own->owner >> 32);
 }
 
 // Keeps the compiler from moving memory accesses across: what a signal handler on this thread sees is in program order.
@@ -57,12 +61,22 @@ STEPPROF_ALWAYS_INLINE void signal_fence() noexcept {
 }
 
 // Where the owner writes next. Relaxed: nobody else changes it.
-STEPPROF_ALWAYS_INLINE char* cursor(const chunk_header* chunk) noexcept {
-  return reinterpret_cast<char*>(chunk->published.load(std::memory_order_relaxed));
+STEPPROF_ALWAYS_INLINE char* cursor(const writer& w) noexcept {
+  return reinterpret_cast<char*>(w.published.load(std::memory_order_relaxed));
 }
-STEPPROF_ALWAYS_INLINE void publish(chunk_header* chunk, const char* behind) noexcept {
+STEPPROF_ALWAYS_INLINE void publish(writer& w, const char* behind) noexcept {
   // Release: a reader that sees the new position also sees the records before it.
-  chunk->published.store(reinterpret_cast<std::uintptr_t>(behind), std::memory_order_release);
+  w.published.store(reinterpret_cast<std::uintptr_t>(behind), std::memory_order_release);
+}
+// Publishes the eight bytes at `at`, where the cursor is.
+STEPPROF_ALWAYS_INLINE void publish_word(writer& w, const char* at) noexcept {
+#if STEPPROF_MEMORY_OPERANDS
+  // One instruction, which compilers do not make of a load and a store of an atomic. Every store of x86 releases.
+  static_cast<void>(at);
+  __asm__ volatile("addq $8, %0" : "+m"(w.published) : : "memory", "cc");
+#else
+  publish(w, at + 8);
+#endif
 }
 
 // The fence also keeps compilers from building the word in a vector register first, and from keeping what was compared

@@ -46,6 +46,16 @@ constexpr scope_kind kind_of(const Attributes&... attributes) noexcept {
   return kind;
 }
 
+// What the kind adds to the begin word of a user annotation.
+constexpr std::uint32_t kind_offset(scope_kind kind) noexcept {
+  return (static_cast<std::uint32_t>(kind) - static_cast<std::uint32_t>(scope_kind::user_annotation)) << 24;
+}
+
+STEPPROF_COLD inline std::uint32_t name_site(call_site& site) noexcept {
+  const cold_table* const cold = cold_paths();
+  return cold == nullptr ? 0 : cold->register_site(site);
+}
+
 }  // namespace detail
 
 /// A scope: records the time from its construction to its destruction, under a name, on the calling thread.
@@ -73,21 +83,8 @@ class basic_record_function {
         open(flags, detail::what_of(detail::tag::begin_user, cold->intern(name.data(), name.size())), attributes...);
     }
   }
-  /// For STEPPROF_SCOPE: the name was registered at the call site.
-  template <class... Attributes>
-  STEPPROF_ALWAYS_INLINE explicit basic_record_function(detail::call_site& site, const char*,
-                                                        const Attributes&... attributes) noexcept {
-    const std::uint32_t flags = gate();
-    (detail::pick_sequence(sequence_, attributes), ...);
-    if (STEPPROF_UNLIKELY(flags != 0)) {
-      // Relaxed: it is only a number.
-      std::uint32_t what = site.what.load(std::memory_order_relaxed);
-      if (STEPPROF_UNLIKELY(what == 0)) what = register_site(site);
-      if (STEPPROF_LIKELY(what != 0)) open(flags, what, attributes...);
-    }
-  }
   STEPPROF_ALWAYS_INLINE ~basic_record_function() {
-    if (thread_ != 0) detail::end_scope<Clock>(thread_, what_);
+    if (thread_ != 0) detail::end_scope<Clock>(thread_, detail::what_of(detail::tag::end, what_ & detail::id_mask));
   }
   basic_record_function(const basic_record_function&) = delete;
   basic_record_function& operator=(const basic_record_function&) = delete;
@@ -111,17 +108,11 @@ class basic_record_function {
   static STEPPROF_ALWAYS_INLINE std::uint32_t gate() noexcept {
     return detail::the_registry.gate.load(std::memory_order_relaxed);
   }
-  static STEPPROF_COLD std::uint32_t register_site(detail::call_site& site) noexcept {
-    const detail::cold_table* const cold = detail::cold_paths();
-    return cold == nullptr ? 0 : cold->register_site(site);
-  }
   template <class... Attributes>
   STEPPROF_ALWAYS_INLINE void open(std::uint32_t flags, std::uint32_t what, const Attributes&... attributes) noexcept {
-    constexpr scope_kind usual = scope_kind::user_annotation;
-    const scope_kind kind = detail::kind_of<usual>(attributes...);
     what_ = what;
     thread_ = detail::begin_scope<Clock>(
-        what + ((static_cast<std::uint32_t>(kind) - static_cast<std::uint32_t>(usual)) << 24));
+        what + detail::kind_offset(detail::kind_of<scope_kind::user_annotation>(attributes...)));
     if constexpr (sizeof...(Attributes) != 0) {
       if (thread_ != 0) (detail::write_attribute(flags, attributes), ...);
     } else {
@@ -149,6 +140,46 @@ class basic_record_function<Clock, false> {
   void add_arg(text_ref, const T&) noexcept {}
 };
 
+namespace detail {
+
+// The scope of STEPPROF_SCOPE. Its place in the source knows the name and both words, so that it keeps nothing but the
+// thread, and a compiler that sees the object keeps even that in a register.
+template <class Clock>
+class site_scope {
+ public:
+  template <class... Attributes>
+  STEPPROF_ALWAYS_INLINE explicit site_scope(call_site& site, const char*, const Attributes&... attributes) noexcept
+      : site_(site) {
+    if (STEPPROF_UNLIKELY(gate_is_open())) {
+      // Acquire: then the end finds its word, too.
+      std::uint32_t what = site.what.load(std::memory_order_acquire);
+      if (STEPPROF_UNLIKELY(what == 0)) what = name_site(site);
+      if (STEPPROF_LIKELY(what != 0)) open(what, attributes...);
+    }
+  }
+  STEPPROF_ALWAYS_INLINE ~site_scope() {
+    // Relaxed: the begin has seen it.
+    if (thread_ != 0) end_scope<Clock>(thread_, site_.end_what.load(std::memory_order_relaxed));
+  }
+  site_scope(const site_scope&) = delete;
+  site_scope& operator=(const site_scope&) = delete;
+
+ private:
+  template <class... Attributes>
+  STEPPROF_ALWAYS_INLINE void open(std::uint32_t what, const Attributes&... attributes) noexcept {
+    thread_ = begin_scope<Clock>(what + kind_offset(kind_of<scope_kind::user_annotation>(attributes...)));
+    if constexpr (sizeof...(Attributes) != 0) {
+      const std::uint32_t flags = the_registry.gate.load(std::memory_order_relaxed);
+      if (thread_ != 0) (write_attribute(flags, attributes), ...);
+    }
+  }
+
+  std::uint64_t thread_ = 0;  // whose log holds the begin << 32; 0: not recorded
+  call_site& site_;
+};
+
+}  // namespace detail
+
 /// A scope on the program's clock.
 using record_function = basic_record_function<product_clock, STEPPROF_IF_ENABLED(true, false)>;
 
@@ -156,10 +187,10 @@ using record_function = basic_record_function<product_clock, STEPPROF_IF_ENABLED
 #define STEPPROF_DETAIL_JOIN(a, b) STEPPROF_DETAIL_JOIN2(a, b)
 #define STEPPROF_DETAIL_FIRST2(first, ...) first
 #define STEPPROF_DETAIL_FIRST(...) STEPPROF_DETAIL_FIRST2(__VA_ARGS__, 0)
-#define STEPPROF_DETAIL_SCOPE(number, name, ...)                                                        \
-  static STEPPROF_CONSTINIT ::stepprof::detail::call_site STEPPROF_DETAIL_JOIN(stepprof_site_, number){ \
-      name, __FILE__, static_cast<::std::uint32_t>(__LINE__), {0}};                                     \
-  ::stepprof::record_function STEPPROF_DETAIL_JOIN(stepprof_scope_, number)(                            \
+#define STEPPROF_DETAIL_SCOPE(number, name, ...)                                                           \
+  static STEPPROF_CONSTINIT ::stepprof::detail::call_site STEPPROF_DETAIL_JOIN(stepprof_site_, number){    \
+      name, __FILE__, static_cast<::std::uint32_t>(__LINE__), {0}, {0}};                                   \
+  ::stepprof::detail::site_scope<::stepprof::product_clock> STEPPROF_DETAIL_JOIN(stepprof_scope_, number)( \
       STEPPROF_DETAIL_JOIN(stepprof_site_, number), __VA_ARGS__)
 
 /// `STEPPROF_SCOPE("name", attributes...)`: a scope from here to the end of the block, with a call site of its own,

@@ -33,9 +33,8 @@ struct control_lock : process_lock {
 inline void reset_in_child() {
   the_cold.first_thread.store(the_registry.next_thread.load(std::memory_order_relaxed), std::memory_order_relaxed);
   thread_block& mine = this_thread;
-  mine.own.key = unmatchable_high;
-  mine.own.thread = 0;
-  mine.own.log = nullptr;
+  mine.own = &no_log;
+  mine.registering = false;
   control_state& state = control();
   state.running = nullptr;
   state.reader.reset_after_fork();

@@ -86,7 +86,7 @@ class collector {
       place.log = ref;
       place.dead = has_ended(*log);  // before the position: what a dead thread published is final
       place.chunk = log->current.load(std::memory_order_acquire);
-      place.bytes = published_bytes(chunk_at(place.chunk));
+      place.bytes = published_bytes(*log, place.chunk);
       now.places.push_back(place);
       now.lost.add(log->counters);
       ref = log->next.load(std::memory_order_acquire);

@@ -149,12 +149,12 @@ inline std::uint64_t next_random(std::uint64_t& state) noexcept {
 }
 
 template <class Run>
-candidate<Run> as_candidate(candidate<Run> c, const char*) {
+candidate<Run> as_candidate(candidate<Run> c) {
   return c;
 }
 template <class Run>
-candidate<Run> as_candidate(Run run, const char* name) {
-  return {name, std::move(run), {}, {}};
+candidate<Run> as_candidate(Run run) {
+  return {{}, std::move(run), {}, {}};
 }
 
 // A round is A B B A or B A A B.
@@ -253,15 +253,20 @@ class pair_runner {
   std::int64_t total_ns_ = 0;
 };
 
-// As many decimals as tell the ends of the interval apart, 2 to 4.
+// As many decimals as half of the interval has, 2 to 4.
 inline int ratio_decimals(const estimate& ratio) {
-  const double width = ratio.high - ratio.low;
-  return width > 0 ? static_cast<int>((std::clamp)(std::ceil(-std::log10(width)), 2.0, 4.0)) : 2;
+  const double half = (ratio.high - ratio.low) / 2;
+  if (!(half > 0)) return 2;
+  return static_cast<int>((std::clamp)(std::ceil(-std::log10(half) - 1e-9), 2.0, 4.0));  // 0.01 is two decimals
 }
 
-inline std::string side_text(const char* letter, const measurement& m, std::size_t width) {
-  const std::string name = display_text(m.task.sub_label);
-  return fmt::format("  {}: {}{}  {} (least {})", letter, name, std::string(width - display_width(name), ' '),
+// "A", or "A: name".
+inline std::string side_name(const char* letter, const measurement& m) {
+  return std::string("  ") + letter + (m.task.sub_label.empty() ? "" : ": " + display_text(m.task.sub_label));
+}
+
+inline std::string side_text(const std::string& name, const measurement& m, std::size_t width) {
+  return fmt::format("{}{}  {} (least {})\n", name, std::string(width - display_width(name), ' '),
                      run_time_text(m.median_ns()), run_time_text(m.min_ns()));
 }
 
@@ -271,16 +276,17 @@ template <class Clock, class A, class B>
 pair_comparison compare_pair(A a, B b, const pair_options& options, std::error_code& ec) {
   ec = detail::checked(options);
   if (ec) return {};
-  detail::pair_runner<Clock, decltype(detail::as_candidate(a, "").run), decltype(detail::as_candidate(b, "").run)> pair(
-      detail::as_candidate(std::move(a), "A"), detail::as_candidate(std::move(b), "B"), options);
+  detail::pair_runner<Clock, decltype(detail::as_candidate(a).run), decltype(detail::as_candidate(b).run)> pair(
+      detail::as_candidate(std::move(a)), detail::as_candidate(std::move(b)), options);
   return pair.run(ec);
 }
 
 inline std::string pair_comparison::to_string() const {
   std::string out;
   if (!a.task.label.empty()) out += detail::display_text(a.task.label) + "\n";
-  const std::size_t width = (std::max)(detail::shown_width(a.task.sub_label), detail::shown_width(b.task.sub_label));
-  out += detail::side_text("A", a, width) + "\n" + detail::side_text("B", b, width) + "\n";
+  const std::string name_a = detail::side_name("A", a), name_b = detail::side_name("B", b);
+  const std::size_t width = (std::max)(detail::display_width(name_a), detail::display_width(name_b));
+  out += detail::side_text(name_a, a, width) + detail::side_text(name_b, b, width);
   const int decimals = detail::ratio_decimals(ratio);
   const std::string level = fmt::format("{:g} %", confidence * 100);
   out += fmt::format("  B / A: {:.{}f} x ({}: {:.{}f} to {:.{}f}), {} of {}", ratio.value, decimals, level, ratio.low,

@@ -231,9 +231,10 @@ class pair_runner {
     for (std::size_t i = 0; i + 1 < a.size(); i += 2) {
       const double of_a = a[i] + a[i + 1], of_b = b[i] + b[i + 1];
       if (!(of_a > 0)) {
-        ec = make_error(errc::invalid_argument, fmt::format("number is {}: the clock saw nothing of a block of '{}'; "
-                                                            "time more runs per block, or 0 for automatic",
-                                                            result.a.number_per_run, a_.name));
+        ec = make_error(errc::invalid_argument,
+                        fmt::format("number is {}: the clock saw nothing of a block of A; time more runs per block, "
+                                    "or 0 for automatic",
+                                    result.a.number_per_run));
         return;
       }
       ratios.push_back(of_b / of_a);

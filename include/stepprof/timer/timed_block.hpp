@@ -161,8 +161,9 @@ class block_timer {
   template <class Run>
   block_span span_of(Run& run, std::int64_t number) {
     if (team_ == nullptr) return span_of_block<Clock>(run, number);
-    const auto on_thread = [](void* what, std::int64_t n) { return span_of_block<Clock>(*static_cast<Run*>(what), n); };
-    return team_->run({on_thread, &run, number}, failure_);
+    Run* what = &run;  // a pointer to it, as the callable itself may be const
+    const auto on_thread = [](void* at, std::int64_t n) { return span_of_block<Clock>(**static_cast<Run**>(at), n); };
+    return team_->run({on_thread, &what, number}, failure_);
   }
 
   std::error_code failure_;

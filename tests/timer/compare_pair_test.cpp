@@ -78,7 +78,31 @@ TEST_CASE("the place in a pair leaves the difference alone", "[compare_pair]") {
   CHECK(result.difference_ns.value == 2);
   CHECK(result.difference_ns.low == 2);
   CHECK(result.difference_ns.high == 2);
-  CHECK(result.ratio.value == Approx(214.0 / 210).epsilon(1e-12));
+  CHECK(result.ratio.value == Approx(1.02).epsilon(1e-12));  // the quicker blocks alone: 10 of 100 is a disturbance
+}
+
+// Catches: a machine on which every third block is preempted, and a median that then is one of preempted rounds.
+TEST_CASE("preempted blocks do not count", "[compare_pair]") {
+  clock::reset(0);
+  const auto with_preemptions = [](std::int64_t ns, int& blocks) {
+    clock::advance(ns + (++blocks % 3 == 0 ? 4000000 : 0));
+  };
+  int of_a = 0, of_b = 1;
+  const pair_comparison result = stepprof::compare_pair<clock>([&] { with_preemptions(1000000, of_a); },
+                                                               [&] { with_preemptions(1020000, of_b); }, pairs(100));
+  CHECK(result.ratio.value == Approx(1.02).epsilon(1e-12));
+  CHECK(result.ratio.low == Approx(1.02).epsilon(1e-12));
+  CHECK(result.ratio.high == Approx(1.02).epsilon(1e-12));
+}
+
+// Catches: a clock whose own cost is a large part of a block.
+TEST_CASE("blocks are a thousand readings of the clock long", "[compare_pair]") {
+  clock::reset(40);
+  pair_options options;
+  options.min_run_time = 1ms;
+  const auto run = [] { clock::advance(100); };
+  // 40 us are wanted; 1000 runs take 100.04.
+  CHECK(stepprof::compare_pair<clock>(run, run, options).a.number_per_run == 400);
 }
 
 // Catches: an order that a periodic disturbance could follow, that changes from run to run, or that is not in rounds.
@@ -124,13 +148,13 @@ TEST_CASE("what is around a block is not timed", "[compare_pair]") {
   options.min_run_time = 1ms;
   const pair_comparison result = stepprof::compare_pair<clock>([] { clock::advance(100); }, b, options);
   CHECK(was_prepared);
-  CHECK(result.a.number_per_run == 10);  // 1 us: a thousandth of the whole
+  CHECK(result.a.number_per_run == 3);  // of the quicker one; 1 ms / 4000 is 250 ns
   CHECK(result.ratio.value == 2);
   CHECK(result.difference_ns.value == 100);
-  // A pair takes 3 us; a round 6 us; the 167th ends after 1 ms.
-  CHECK(result.b.raw_times_ns.size() == 334);
-  CHECK(befores == 336);  // and blocks of 1 and 10 runs to find the size
-  CHECK(afters == 336);
+  // A pair takes 900 ns, a round 1.8 us; the 556th ends after 1 ms.
+  CHECK(result.b.raw_times_ns.size() == 1112);
+  CHECK(befores == 1116);  // and a block of 1 run and three of 10 to find the size
+  CHECK(afters == 1116);
 }
 
 // Catches: fewer pairs than an interval needs, because the time was over.

@@ -40,7 +40,7 @@ candidate(std::string, Run, Before, After) -> candidate<Run>;
 
 struct pair_options {
   std::string label = {};   ///< The title.
-  std::int64_t number = 0;  ///< Runs in a block. 0: searched as blocked_autorange does, for the quicker side.
+  std::int64_t number = 0;  ///< Runs in a block. 0: so many that the clock is 0.1 % of a block or less.
   std::int64_t pairs = 0;   ///< Rounded up to an even number. 0: until min_run_time is over.
   /// Time that all blocks together are to take, when `pairs` is 0. It takes longer when the interval needs more pairs.
   std::chrono::nanoseconds min_run_time = std::chrono::milliseconds(500);
@@ -76,11 +76,13 @@ struct pair_comparison {
 /// B A A B, at random. A machine that gets slower or faster during a round adds the same to both sides, and so does
 /// being first or second; measured one after the other, all of that would be in the ratio.
 ///
-/// Each round yields one ratio (both B blocks over both A blocks) and one difference; the results are their medians.
+/// Each round yields one ratio and one difference, of the mean of a side's two blocks; where these differ by more than
+/// 5 %, the longer one was disturbed and only the shorter one counts. The results are the medians of all rounds.
 /// The intervals are those of the sign test, from order statistics: whatever the distribution, the median of n
 /// independent values lies between the k-th smallest and the k-th largest with probability 1 - 2 P(Bin(n, 1/2) < k)
 /// (David and Nagaraja, Order Statistics, 3rd edition, section 7.1); k is the largest that gives at least `confidence`.
-/// They tell the noise of this run apart from a difference, not this machine from another one.
+/// They tell the noise of this run apart from a difference, not this machine from another one; and what happens in few
+/// blocks only is in none of these figures.
 ///
 /// Each side is a callable or a `candidate`. Clock and threads are as in `timer`. Fails, and then has no blocks, when
 /// an option is not allowed (errc::invalid_argument: the text says which), or as `timer` does.
@@ -140,6 +142,27 @@ inline std::error_code checked(const pair_options& o) {
   return checked_threads(o.num_threads);
 }
 
+// How many runs take `wanted_ns`, at least 1: tens of them are timed until they do. Short blocks, because what is
+// preempted is a block; the least of three, because a preemption would make them far too short.
+template <class NsOfBlock>
+std::int64_t short_block_size(double wanted_ns, double whole_ns, const NsOfBlock& ns_of_block) {
+  for (std::int64_t number = 1;; number *= 10) {
+    double ns = ns_of_block(number);
+    if (ns > whole_ns || number > most_runs_in_block / 10) return number;
+    for (int i = 0; i < 2 && ns >= wanted_ns; ++i) ns = (std::min)(ns, ns_of_block(number));
+    if (ns < wanted_ns || !(ns > 0)) continue;
+    return (std::max)(static_cast<std::int64_t>(std::ceil(static_cast<double>(number) * wanted_ns / ns)),
+                      std::int64_t{1});
+  }
+}
+
+// What stands for the two blocks that a side has in a round: their mean, so that drift cancels. But where one took much
+// longer it was disturbed, as nothing makes a block shorter; then the other one.
+inline double undisturbed_ns(double x, double y) {
+  const double less = (std::min)(x, y), more = (std::max)(x, y);
+  return more <= 1.05 * less ? (x + y) / 2 : less;
+}
+
 // splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
 inline std::uint64_t next_random(std::uint64_t& state) noexcept {
   std::uint64_t z = state += 0x9e3779b97f4a7c15u;
@@ -194,8 +217,10 @@ class pair_runner {
       return options_.number;
     }
     const double overhead_ns = clock_overhead_ns(timer_);
+    const auto whole_ns = static_cast<double>(options_.min_run_time.count());
+    const double wanted_ns = (std::max)(1000 * overhead_ns, whole_ns / 4000);
     const auto search = [&](auto& side) {
-      return block_size(overhead_ns, options_.min_run_time, [&](std::int64_t n) { return block(side, n); });
+      return short_block_size(wanted_ns, whole_ns, [&](std::int64_t n) { return static_cast<double>(block(side, n)); });
     };
     const std::int64_t of_a = search(a_);
     return (std::max)(of_a, search(b_));
@@ -229,7 +254,7 @@ class pair_runner {
     const std::vector<double>&a = result.a.raw_times_ns, &b = result.b.raw_times_ns;
     std::vector<double> ratios, differences;
     for (std::size_t i = 0; i + 1 < a.size(); i += 2) {
-      const double of_a = a[i] + a[i + 1], of_b = b[i] + b[i + 1];
+      const double of_a = undisturbed_ns(a[i], a[i + 1]), of_b = undisturbed_ns(b[i], b[i + 1]);
       if (!(of_a > 0)) {
         ec = make_error(errc::invalid_argument,
                         fmt::format("number is {}: the clock saw nothing of a block of A; time more runs per block, "
@@ -238,7 +263,7 @@ class pair_runner {
         return;
       }
       ratios.push_back(of_b / of_a);
-      differences.push_back((of_b - of_a) / 2 / static_cast<double>(result.a.number_per_run));
+      differences.push_back((of_b - of_a) / static_cast<double>(result.a.number_per_run));
     }
     result.ratio = median_with_interval(std::move(ratios), options_.confidence);
     result.difference_ns = median_with_interval(std::move(differences), options_.confidence);

@@ -155,6 +155,9 @@ TEST_CASE("what is around a block is not timed", "[compare_pair]") {
   CHECK(result.b.raw_times_ns.size() == 1112);
   CHECK(befores == 1116);  // and a block of 1 run and three of 10 to find the size
   CHECK(afters == 1116);
+  CHECK(stepprof::compare_pair<clock>(
+            b, [] { clock::advance(100); }, options)
+            .b.number_per_run == 3);
 }
 
 // Catches: fewer pairs than an interval needs, because the time was over.

@@ -186,6 +186,12 @@ TEST_CASE("names may be any text", "[compare]") {
   CHECK(text.find("      \xe6\x97\xa5\xe6\x9c\xac  |  1.0\n      a\\nb  |  2.0\n") != std::string::npos);
 }
 
+// Catches: headers that are one column to the left of torch's where they cannot be in the middle.
+TEST_CASE("headers are centred as torch does", "[compare]") {
+  CHECK(compare({result("a", "f", "ab", {250})}).to_string().find("\n         |    ab\n") != std::string::npos);
+  CHECK(compare({result("a", "f", "abc", {25})}).to_string().find("\n         |  abc\n") != std::string::npos);
+}
+
 // Catches: nothing printed as something, or an index into it.
 TEST_CASE("no results, no table", "[compare]") {
   CHECK(compare({}).to_string().empty());

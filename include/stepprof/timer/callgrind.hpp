@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -164,11 +165,18 @@ inline std::vector<std::string> environment_of_rerun(const std::string& folder, 
   return all;
 }
 
-inline std::string last_line(const std::string& path) {
+// The line in which Valgrind says why it gave up; else the last one that says anything, but for `==<pid>==`.
+inline std::string last_words(const std::string& path) {
   std::ifstream file(path);
   std::string last;
-  for (std::string line; std::getline(file, line);)
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("==", 0) == 0) {
+      const std::size_t end = line.find("== ", 2);
+      line.erase(0, end == std::string::npos ? end : end + 3);
+    }
+    if (line.rfind("Valgrind: ", 0) == 0) return line;
     if (!line.empty()) last = line;
+  }
   return last;
 }
 
@@ -181,7 +189,7 @@ inline two_counts rerun_in(const std::string& folder, std::int64_t wanted, std::
   std::ifstream file(folder + "/counts");
   if (!(file >> counts.run >> counts.empty))
     ec = rerun_failed(fmt::format("it ended with status {} before it came to the same count; its last words: {}",
-                                  status, last_line(folder + "/log")));
+                                  status, last_words(folder + "/log")));
   return counts;
 }
 

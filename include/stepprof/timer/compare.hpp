@@ -57,11 +57,14 @@ class compare {
 // --------------------------------------------------------------------------------------------------------------------
 namespace detail {
 
+// How much of `pad` stands at the left of what is centred in `width`: as Python's str.center has it.
+inline std::size_t left_of(std::size_t pad, std::size_t width) noexcept {
+  return pad / 2 + (pad & width & 1);
+}
+
 inline std::string centred(const std::string& text, std::size_t width) {
   const std::size_t used = display_width(text);
-  if (used >= width) return text;
-  const std::size_t pad = width - used;
-  const std::size_t left = pad / 2 + (pad & width & 1);  // as Python's str.center
+  const std::size_t pad = used >= width ? 0 : width - used, left = left_of(pad, width);
   return std::string(left, ' ') + text + std::string(pad - left, ' ');
 }
 
@@ -72,10 +75,9 @@ inline std::string at_left(const std::string& text, std::size_t width) {
 
 // A line of dashes with a text in its middle.
 inline std::string titled_line(const std::string& title, std::size_t width) {
-  std::string text = title.empty() ? "" : " " + title + " ";
+  const std::string text = title.empty() ? "" : " " + title + " ";
   const std::size_t used = display_width(text);
-  const std::size_t pad = used + 2 >= width ? 0 : width - 2 - used;
-  const std::size_t left = pad / 2 + (pad & width & 1);
+  const std::size_t pad = used + 2 >= width ? 0 : width - 2 - used, left = left_of(pad, width);
   return "[" + std::string(left, '-') + text + std::string(pad - left, '-') + "]";
 }
 

@@ -56,7 +56,8 @@ struct count_options {
 /// Under `valgrind --tool=callgrind` it asks Callgrind (for all threads; its dump is expected where Callgrind puts it
 /// by itself). Otherwise the processor's counter, where system and machine have one for this thread, as many virtual
 /// machines have not. Otherwise, if it may, a copy of the program under Callgrind, which takes Linux and an installed
-/// valgrind.
+/// valgrind. (A Valgrind that is older than the compiler may not read its debug information, and says so: then
+/// strip the program, or compile it with -gdwarf-4.)
 ///
 /// Empty, with errc::unsupported and the reasons, when none of them can; never a zero in its place. An option that is
 /// not allowed is errc::invalid_argument.

@@ -1,11 +1,14 @@
 #include <cstdint>
 #include <stdlib.h>  // setenv
 #include <cstdlib>
+#include <fstream>
+#include <locale>
 #include <optional>
 #include <string>
 #include <system_error>
 
 #include <support/catch.hpp>
+#include <support/temp_folder.hpp>
 
 #include <stepprof/timer/do_not_optimize.hpp>
 #include <stepprof/timer/instruction_count.hpp>
@@ -42,8 +45,8 @@ void expect_refusal_without_valgrind() {
 TEST_CASE("instructions of a run are counted", "[instruction_count]") {
   if (!valgrind_is_there()) return expect_refusal_without_valgrind();
   const instruction_count nothing = stepprof::count_instructions([] {}, by_rerun());
-  CHECK(nothing.per_run == 0);
-  CHECK(nothing.empty_loop_per_run >= 2);  // counting and jumping
+  CHECK(nothing.per_run == Approx(0).margin(0.5));  // callgrind is exact, a hardware counter nearly
+  CHECK(nothing.empty_loop_per_run >= 2);           // counting and jumping
   CHECK(nothing.number == 128);
 
   // A loop of at least two instructions a turn that the compiler can neither leave out nor compute beforehand.
@@ -111,6 +114,21 @@ TEST_CASE("no valgrind is a refusal", "[instruction_count]") {
   ::setenv("PATH", "/nowhere", 1);
   expect_refusal_without_valgrind();
   ::setenv("PATH", before.c_str(), 1);
+}
+
+// Catches: a count read in the locale of the program, where 39.25 is 39 and then not a number.
+TEST_CASE("counts are read in any locale", "[instruction_count]") {
+  struct comma : std::numpunct<char> {
+    char do_decimal_point() const override { return ','; }
+  };
+  const test::temp_folder folder;
+  std::ofstream(folder.path() / "counts") << "39.25 3\n";
+  const std::locale before = std::locale::global(std::locale(std::locale::classic(), new comma));
+  stepprof::detail::two_counts counts;
+  CHECK(stepprof::detail::read_counts(folder.path().string(), counts));
+  std::locale::global(before);
+  CHECK(counts.run == 39.25);
+  CHECK(counts.empty == 3);
 }
 
 // Catches: another text.

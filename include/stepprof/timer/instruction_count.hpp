@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -14,6 +15,7 @@
 #include <stepprof/timer/callgrind.hpp>
 #include <stepprof/timer/do_not_optimize.hpp>
 #include <stepprof/timer/hardware_counter.hpp>
+#include <stepprof/timer/rerun.hpp>
 #include <stepprof/timer/timed_block.hpp>
 #include <stepprof/timer/valgrind_request.hpp>
 #include <stepprof/trace/error.hpp>

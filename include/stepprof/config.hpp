@@ -24,6 +24,11 @@
 #define STEPPROF_ALWAYS_INLINE inline __attribute__((always_inline))
 #define STEPPROF_NOINLINE __attribute__((noinline))
 #define STEPPROF_COLD __attribute__((noinline, cold))
+#define STEPPROF_NOINLINE __attribute__((noinline))
+// For benchmarks: the compiler has to assume that the value is looked at, and that all memory is read and written.
+#define STEPPROF_KEEP_IN_REGISTER(value) asm volatile("" : : "r"(value) : "memory")
+#define STEPPROF_KEEP_IN_MEMORY(value) asm volatile("" : : "m"(value) : "memory")
+#define STEPPROF_CLOBBER_MEMORY() asm volatile("" : : : "memory")
 // Process-wide objects must be one object even when a library is built with hidden visibility.
 #define STEPPROF_SHARED __attribute__((visibility("default")))
 // A function of which each program and library calls its own, even when another one exports it, too.
@@ -31,6 +36,7 @@
 // Folds the length of a literal without a header.
 #define STEPPROF_STRLEN(text) __builtin_strlen(text)
 #else
+#include <atomic>
 #include <cstring>
 #define STEPPROF_STRLEN(text) std::strlen(text)
 #define STEPPROF_LIKELY(x) (x)
@@ -39,6 +45,11 @@
 #define STEPPROF_ALWAYS_INLINE __forceinline
 #define STEPPROF_NOINLINE __declspec(noinline)
 #define STEPPROF_COLD __declspec(noinline)
+#define STEPPROF_NOINLINE __declspec(noinline)
+#define STEPPROF_KEEP_IN_REGISTER(value) STEPPROF_KEEP_IN_MEMORY(value)
+#define STEPPROF_KEEP_IN_MEMORY(value) \
+  static_cast<void>(*const_cast<const volatile char*>(&reinterpret_cast<const char&>(value)))
+#define STEPPROF_CLOBBER_MEMORY() std::atomic_signal_fence(std::memory_order_seq_cst)
 #define STEPPROF_SHARED
 #define STEPPROF_OWN
 #endif

@@ -50,7 +50,8 @@ accepted session/a.hpp '#include <stepprof/timer/b.hpp>'
 accepted stepprof.hpp '#include <stepprof/session/b.hpp>' '#include <stepprof/output/b.hpp>'
 accepted record.hpp '#include <stepprof/record/b.hpp>'
 accepted core/a.hpp '#include <atomic>' '#include <sys/mman.h>  // the pool is mapped memory'
-accepted timer/a.hpp '#include <stepprof/core/clock.hpp>' '#include <stepprof/trace/error.hpp>'
+accepted timer/a.hpp '#include <stepprof/core/clock.hpp>' '#include <stepprof/trace/error.hpp>' \
+  '#include <stepprof/output/display_text.hpp>'
 
 # To the right.
 refused 'to the right' core/a.hpp '#include <stepprof/record/b.hpp>'

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <stepprof/stepprof.hpp>
+#include <stepprof/timer/compare_pair.hpp>
 #include <stepprof/tools/trace_reader.hpp>
 
 // [inputs]
@@ -27,7 +28,12 @@ void multiply(const matrix& a, const matrix& b) {
 namespace {
 
 void load_batch() {}
-void train_one_step() {}
+void train_one_step() {
+  for (int op = 0; op < 20; ++op) {
+    STEPPROF_SCOPE("op");
+    for (int i = 0; i < 1000; ++i) stepprof::do_not_optimize(i);
+  }
+}
 
 void library_code(int rows) {
   // [scopes]
@@ -96,6 +102,20 @@ void results(const stepprof::profile& prof) {
   // [/results]
 }
 
+void compare() {
+  // [comparing]
+  const auto step = [] {
+    STEPPROF_SCOPE("train_step");
+    train_one_step();
+  };
+  stepprof::profile prof(stepprof::profile_options{}, stepprof::deferred);
+  const stepprof::pair_comparison cost =
+      stepprof::compare_pair(stepprof::candidate{"outside", step},
+                             stepprof::candidate{"inside", step, [&] { prof.start(); }, [&] { prof.stop(); }});
+  std::cout << cost.to_string() << "\n";
+  // [/comparing]
+}
+
 void read_back(const std::string& file) {
   // [reader]
   const stepprof::trace recorded = stepprof::read_trace_file(file);
@@ -114,6 +134,7 @@ int main() {
   memory(100);
   multiply({{2, 3}, {}}, {{3, 4}, {}});
   prof.stop();
+  compare();
   results(prof);
   const std::string file = "readme_trace.json";
   prof.export_chrome_trace(file);

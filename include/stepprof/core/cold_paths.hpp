@@ -305,6 +305,16 @@ inline block_ref make_log() noexcept {
   return log_ref;
 }
 
+// The first chunk of a log whose `thread` is set.
+inline void open_log(log_block& log, stamp now) noexcept {
+  log.owner = static_cast<std::uint64_t>(log.thread) << 32;
+  init_chunk(log.first, log.thread, now, 0, 0);
+  chunk_header* const chunk = chunk_at(log.first);
+  log.room = static_cast<std::int32_t>(chunk->bytes - sizeof *chunk);
+  publish(log, reinterpret_cast<const char*>(chunk + 1));
+  match_high(log, now);
+}
+
 // Gives the calling thread a log. Null, and counted by the caller, when the pool is used up or the thread is ending.
 inline log_block* register_thread() noexcept {
   thread_block& mine = this_thread;
@@ -313,15 +323,9 @@ inline log_block* register_thread() noexcept {
   if (ref == 0) return nullptr;
   log_block& log = *log_at(ref);
   log.thread = the_registry.next_thread.fetch_add(1, std::memory_order_relaxed);
-  log.owner = static_cast<std::uint64_t>(log.thread) << 32;
   log.os_thread = the_id_sources.thread_id.load(std::memory_order_relaxed)();
   name_thread(log, mine);
-  const stamp now = read_clock();
-  init_chunk(log.first, log.thread, now, 0, 0);
-  chunk_header* const chunk = chunk_at(log.first);
-  log.room = static_cast<std::int32_t>(chunk->bytes - sizeof *chunk);
-  publish(log, reinterpret_cast<const char*>(chunk + 1));
-  match_high(log, now);
+  open_log(log, read_clock());
   if (!exit_hook().arm(&mine)) log.asked_thread = system_thread_id();
   block_ref head = the_cold.logs.load(std::memory_order_relaxed);
   do {

@@ -13,6 +13,7 @@
 
 #if STEPPROF_POSIX
 #include <dlfcn.h>     // keeps the module of the cold paths loaded
+#include <signal.h>    // a piece of the control side that no handler may interrupt
 #include <pthread.h>   // the key that sees a thread end, fork handlers, the name of a thread
 #include <sys/mman.h>  // the pool is mapped memory
 #include <unistd.h>    // getpid
@@ -232,6 +233,29 @@ struct thread_exit_hook {
 };
 inline void install_fork_hooks(void (*)(), void (*)(), void (*)()) noexcept {}
 #endif
+
+// While it lives no signal handler runs on this thread.
+class signals_blocked {
+ public:
+  signals_blocked(const signals_blocked&) = delete;
+  signals_blocked& operator=(const signals_blocked&) = delete;
+#if STEPPROF_POSIX
+  signals_blocked() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~signals_blocked() {
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t before_;
+#else
+  signals_blocked() noexcept {}
+  ~signals_blocked() {}
+#endif
+};
 
 // --- clocks beside the log's own ------------------------------------------------------------------------------------
 

@@ -90,7 +90,8 @@ STEPPROF_BEGIN_NAMESPACE
 //   begin_ns, end_ns     the window
 //   zero_ns              what ts 0 stands for
 //   base_time_ns         Unix time of the origin
-//   cycle, first_step, last_step, partial, first_event_index, clock, scope_cost_ns, profiler_bytes
+//   cycle, first_step, last_step, partial, first_event_index, clock, scope_cost_ns, scope_cost_inside_ns,
+//   profiler_bytes
 //                        as in trace_info
 //   losses               {...} as in loss_counts, all of it
 //   notes                [{"code", "text"}]; export adds `deep_scopes`, `flows_left_out`, `unplotted_values`,

@@ -267,6 +267,8 @@ class chrome_trace_head {
     field(out, "clock", info_.clock);
     out.key("scope_cost_ns");
     out.real(info_.scope_cost_ns);
+    out.key("scope_cost_inside_ns");
+    out.real(info_.scope_cost_inside_ns);
     count(out, "profiler_bytes", info_.profiler_bytes);
   }
   void write_losses(json_writer& out) const {

@@ -48,8 +48,8 @@ struct table_options {
   // Lines after the total. Lost and unfinished scopes, and what percentages refer to when several threads were
   // recorded, are named without being asked for.
   bool show_percent_base = false;
-  bool show_scope_cost = false;  ///< What recording a scope costs, when that was measured.
-  bool show_cycle = false;       ///< The cycle and its steps.
+  bool show_scope_cost = true;  ///< What recording cost: the time of a scope, its share of all, the memory for events.
+  bool show_cycle = false;      ///< The cycle and its steps.
 };
 
 /// The rows as text: torch.profiler's table from the first separator to `Self CPU time total:`, but that names which
@@ -400,10 +400,21 @@ class table_maker {
     if (options_.show_cycle && info.first_step >= 0)
       out += fmt::format("Cycle {}, steps {} to {}\n", info.cycle, info.first_step, info.last_step);
     if (info.partial) out += "Partial: the window was cut before its last active step was complete\n";
-    if (options_.show_scope_cost && info.scope_cost_ns > 0)
-      out += fmt::format("Recording one scope costs about {}\n", format_time(info.scope_cost_ns, unit_));
+    add_cost(out);
     add_unfinished(out);
     add_losses(out);
+  }
+  // Of an unmeasured recording, as one that was read from a file of others, there is nothing to say.
+  void add_cost(std::string& out) const {
+    const trace_info& info = averages_.info;
+    if (!options_.show_scope_cost || info.scope_cost_ns <= 0) return;
+    std::int64_t scopes = 0;
+    for (const event_average& row : averages_.rows)
+      if (!row.is_memory && !row.is_step) add_to(scopes, row.calls);
+    const double cost_ns = info.scope_cost_ns * static_cast<double>(scopes);
+    const auto bytes = static_cast<std::int64_t>((std::min)(info.profiler_bytes, std::uint64_t{INT64_MAX}));
+    out += fmt::format("Recording cost {:.1f}ns a scope, {} of the time above, and {} of memory\n", info.scope_cost_ns,
+                       format_percent(cost_ns, static_cast<double>(base_ns_)), format_bytes(bytes));
   }
   void add_unfinished(std::string& out) const {
     constexpr std::size_t names_shown = 5;

@@ -33,6 +33,7 @@ class window_control {
     const auto name_blocks = static_cast<std::uint32_t>(budget_bytes / block_bytes / 4);
     for (name_table& table : the_names.runtime) table.set_limit(name_blocks == 0 ? 1 : name_blocks);
     the_pool.prewrite((std::min)(the_pool.budget_blocks(), first_prewrite_blocks));
+    cost_ = measure_recording_cost();
     the_pool.reset_high_water();
     begin_name_session();
     open_ = false;
@@ -150,6 +151,7 @@ class window_control {
     open_ = true;
     window_ = window_facts();
     window_.flags = flags_;
+    window_.cost = cost_;
     window_.open_ticks = cut_.ticks;
     if (paused_) paused_since_ = cut_.ticks;
     window_.cycle = cycle;
@@ -210,6 +212,7 @@ class window_control {
   std::string process_name_;
   window_facts window_;
   collector::cut cut_;
+  recording_cost cost_;
   std::uint64_t paused_since_ = 0;
   std::uint32_t flags_ = 0;
   bool open_ = false;

@@ -129,8 +129,12 @@ class own_facts_reader {
     return value.is_string() ? value.get<std::string>() : std::string();
   }
 
+  static double real(const json& object, const char* key) {
+    const json& value = at(object, key);
+    return value.is_number() ? value.get<double>() : 0;
+  }
+
   static void read_info(const json& object, trace_info& info) {
-    const json& cost = at(object, "scope_cost_ns");
     info.begin_ns = integer(object, "begin_ns");
     info.end_ns = integer(object, "end_ns");
     info.base_time_ns = integer(object, "base_time_ns");
@@ -140,7 +144,8 @@ class own_facts_reader {
     // So that "Ev Idx" of every event still is a number of 63 bits.
     info.first_event_index = (std::min)(count(object, "first_event_index"), std::uint64_t{1} << 62);
     info.partial = boolean(object, "partial");
-    info.scope_cost_ns = cost.is_number() ? cost.get<double>() : 0;
+    info.scope_cost_ns = real(object, "scope_cost_ns");
+    info.scope_cost_inside_ns = real(object, "scope_cost_inside_ns");
     info.profiler_bytes = count(object, "profiler_bytes");
     info.clock = text_at(object, "clock");
   }

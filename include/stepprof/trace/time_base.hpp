@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <thread>
 
@@ -57,6 +58,9 @@ class tick_converter {
     const std::uint64_t high = d_high * f_high + (middle >> 32) + (middle_low >> 32);
     const std::uint64_t low = (middle_low << 32) | (bottom & low_half);
     return origin_ns_ + static_cast<std::int64_t>(shift_ == 0 ? low : (high << (64 - shift_)) | (low >> shift_));
+  }
+  [[nodiscard]] double ns_per_tick() const noexcept {
+    return std::ldexp(static_cast<double>(factor_), -static_cast<int>(shift_));
   }
 
  private:

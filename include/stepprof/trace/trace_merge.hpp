@@ -338,6 +338,7 @@ inline void trace_merger::add_info() {
     all.has_memory = all.has_memory || info.has_memory;
     all.has_stacks = all.has_stacks || info.has_stacks;
     all.scope_cost_ns = (std::max)(all.scope_cost_ns, info.scope_cost_ns);
+    all.scope_cost_inside_ns = (std::max)(all.scope_cost_inside_ns, info.scope_cost_inside_ns);
     all.profiler_bytes = (std::max)(all.profiler_bytes, info.profiler_bytes);  // the cycles use one pool in turn
     if (all.clock.empty()) all.clock = info.clock;
   }

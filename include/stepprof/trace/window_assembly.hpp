@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <stepprof/core/cold_paths.hpp>
+#include <stepprof/core/own_cost.hpp>
 #include <stepprof/trace/input_text.hpp>
 #include <stepprof/trace/memory_match.hpp>
 #include <stepprof/trace/step_layout.hpp>
@@ -31,6 +32,7 @@ struct window_facts {
   std::optional<step_border> end_border;  // the step() that ended the last step; none: the step was cut
   std::int64_t cycle = 0;
   bool partial = false;
+  recording_cost cost;
   std::string trace_id;
   std::string process_name;  // empty: what set_process_name() said
 };
@@ -91,6 +93,8 @@ class window_assembly {
     info.has_memory = (window_.flags & flag_memory) != 0;
     info.has_stacks = (window_.flags & flag_stacks) != 0;
     info.clock = time_base::clock_name();
+    info.scope_cost_ns = window_.cost.ticks * convert_.ns_per_tick();
+    info.scope_cost_inside_ns = window_.cost.inside_ticks * convert_.ns_per_tick();
   }
   trace_builder& builder() noexcept { return builder_; }
 

@@ -81,11 +81,11 @@ struct thread_record {
 class log_replay {
  public:
   struct open_scope {
-    std::uint32_t id;
-    std::uint32_t event;        // npos: begun in an earlier window
-    std::uint64_t serial;       // 0: an RAII scope
-    std::uint64_t begin_ticks;  // as the log has it: maybe just before the cut at which its window began
-    bool ended = false;         // elsewhere
+    std::uint32_t id = 0;
+    std::uint32_t event = npos;     // npos: begun in an earlier window
+    std::uint64_t serial = 0;       // 0: an RAII scope
+    std::uint64_t begin_ticks = 0;  // as the log has it: maybe just before the cut at which its window began
+    bool ended = false;             // elsewhere
   };
 
   // Starts a new window: events of scopes that are open now belong to earlier ones.
@@ -310,7 +310,11 @@ class log_replay {
     e.name = name_of(w);
     e.parent = innermost();
     e.set_kind(static_cast<scope_kind>(kind));
-    open_.push_back({id_of(w), index, serial, seen_});
+    open_scope& scope = open_.emplace_back();  // field by field: a whole one would be written twice
+    scope.id = id_of(w);
+    scope.event = index;
+    scope.serial = serial;
+    scope.begin_ticks = seen_;
     ++out_.begins;
     if (id_of(w) == overflow_name) ++out_.overflow_names;
   }

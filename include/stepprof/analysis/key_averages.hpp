@@ -199,6 +199,7 @@ class averager {
   event_averages run() {
     name_numbers();
     if (options_.group_by_stack_n != 0) stack_numbers();
+    reserve_large(groups_, one_by_one_ ? trace_.events().size() : (std::min)(trace_.events().size(), name_of_.size()));
     for (const trace_track& track : trace_.tracks())
       if (track.kind != track_kind::device) add_track(track);
     memory_group_ = static_cast<std::uint32_t>(groups_.size());
@@ -379,8 +380,8 @@ class averager {
   void make_rows() {
     std::vector<std::uint32_t> order(groups_.size());
     for (std::uint32_t g = 0; g < order.size(); ++g) order[g] = g;
-    std::stable_sort(order.begin(), order.end(),
-                     [this](std::uint32_t a, std::uint32_t b) { return groups_[a].first < groups_[b].first; });
+    const auto earlier = [this](std::uint32_t a, std::uint32_t b) { return groups_[a].first < groups_[b].first; };
+    if (!std::is_sorted(order.begin(), order.end(), earlier)) std::stable_sort(order.begin(), order.end(), earlier);
     reserve_large(rows_, order.size());
     for (const std::uint32_t g : order) {
       event_average& row = rows_.emplace_back();

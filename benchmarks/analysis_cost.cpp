@@ -99,7 +99,7 @@ double ns_of(Body&& body) {
 // Everything of one shape and size: the least times, and the memory of the last repetition.
 struct outcome {
   double scopes = 0;
-  least collect, tree, averages, aggregate, table, stacks;
+  least discard, collect, tree, averages, aggregate, table, stacks;
   least copy, pass, sort, text_copy, stacks_copy;  // baselines
   double log_bytes = 0, trace_bytes = 0, peak_bytes = 0;
 };
@@ -200,9 +200,20 @@ void measure_once(const shape& s, outcome& out) {
     fmt::print(stderr, "{} of {}: scopes were dropped, the figures are of fewer\n", s.name, s.size);
 }
 
+// A warm-up, which is recorded and thrown away.
+void measure_discard(const shape& s, outcome& out) {
+  stepprof::profile_options options;
+  options.event_budget_bytes = std::size_t{512} << 20;
+  options.schedule = stepprof::schedule{/*wait*/ 0, /*warmup*/ 1, /*active*/ 1};
+  stepprof::profile prof(options);
+  s.record(s.scopes);
+  out.discard.add(ns_of([&] { prof.stop(); }));
+}
+
 outcome measure(const shape& s, bool quick) {
   outcome unused, out;
   measure_once(s, unused);
+  for (int i = 0; i < (quick ? 2 : (s.rounds + 2) / 3); ++i) measure_discard(s, out);
   for (int i = 0; i < (quick ? 2 : s.rounds); ++i) measure_once(s, out);
   return out;
 }
@@ -214,6 +225,7 @@ void add_parts(report& to, const shape& s, const outcome& out) {
     to.add({fmt::format("{}_{}_{}", s.name, s.size, part), fmt::format("{}, {} scopes: {}", s.name, s.size, part),
             ns / out.scopes, "ns/scope", baseline, baseline_ns / out.scopes, ""});
   };
+  add("discard", out.discard.ns, "one pass over the events", out.pass.ns);
   add("log_to_trace", out.collect.ns, "copying its events", out.copy.ns);
   add("tree", out.tree.ns, "one pass over the events", out.pass.ns);
   add("key_averages", out.averages.ns, "one pass over the events", out.pass.ns);
@@ -242,6 +254,8 @@ void add_aggregate(report& to, const shape& s, const outcome& out) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Warm-ups that no step follows are what is measured, and no news.
+  stepprof::set_diagnostics_hook([](const stepprof::diagnostic&) {});
   report to(argc, argv);
   constexpr shape flat[] = {{"flat", &record_flat, 10000, "1e4", 200, true},
                             {"flat", &record_flat, 100000, "1e5", 50, true},

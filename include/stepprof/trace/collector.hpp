@@ -102,7 +102,8 @@ class collector {
     std::vector<replayed_thread> threads;
     for (const cut::place& place : until.places) {
       reader& r = reader_of(place.log);
-      r.replay.begin_window(r.thread, the_names.session.load(std::memory_order_relaxed));
+      r.replay.begin_window(r.thread, the_names.session.load(std::memory_order_relaxed),
+                            event_list(event_list::only_counted()));
       read(r, place, true);
       threads.push_back({r.replay.end_window(until.ticks), &r.replay});
       (warmup ? totals_.discarded : totals_.late) += threads.back().record.begins;
@@ -292,7 +293,8 @@ inline trace collector::collect(const cut& until, const window_facts& window, st
     reader& original = reader_of(place.log);
     if (keep) copies.push_back(std::make_unique<reader>(original));
     reader& r = keep ? *copies.back() : original;
-    r.replay.begin_window(r.thread, the_names.session.load(std::memory_order_relaxed), &assembly.events_of(r.thread));
+    r.replay.begin_window(r.thread, the_names.session.load(std::memory_order_relaxed),
+                          event_list(assembly.events_of(r.thread)));
     read(r, place, !keep);
     const log_block* const log = log_at(place.log);
     char name[64] = {};

@@ -15,14 +15,21 @@ namespace detail {
 // without one, an array of its own. Grows only as long as it is the last range. An index counts from its first event.
 class event_list {
  public:
+  // Of a window that nobody wants to see: events are counted, and all of them are one.
+  struct only_counted {};
+
   event_list() = default;
+  explicit event_list(only_counted) : own_(std::make_shared<std::vector<trace_event>>(1)), all_(own_.get()), mask_(0) {}
   // `all` must stay where it is as long as this is used.
   explicit event_list(std::vector<trace_event>& all) : all_(&all), first_(all.size()) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  [[nodiscard]] trace_event& operator[](std::size_t index) noexcept { return (*all_)[first_ + index]; }
-  [[nodiscard]] const trace_event& operator[](std::size_t index) const noexcept { return (*all_)[first_ + index]; }
+  [[nodiscard]] trace_event& operator[](std::size_t index) noexcept { return (*all_)[first_ + (index & mask_)]; }
+  [[nodiscard]] const trace_event& operator[](std::size_t index) const noexcept {
+    return (*all_)[first_ + (index & mask_)];
+  }
+  // Not of a list that only counts.
   [[nodiscard]] trace_event* begin() noexcept { return empty() ? nullptr : all_->data() + first_; }
   [[nodiscard]] trace_event* end() noexcept { return begin() + size_; }
   [[nodiscard]] const trace_event* begin() const noexcept { return empty() ? nullptr : all_->data() + first_; }
@@ -31,7 +38,7 @@ class event_list {
   // Valid until the next one.
   trace_event& add() {
     if (all_ == nullptr) all_ = (own_ = std::make_shared<std::vector<trace_event>>()).get();
-    trace_event& added = all_->emplace_back();
+    trace_event& added = mask_ != 0 ? all_->emplace_back() : all_->front();
     ++size_;
     return added;
   }
@@ -41,6 +48,7 @@ class event_list {
   std::vector<trace_event>* all_ = nullptr;
   std::size_t first_ = 0;
   std::size_t size_ = 0;
+  std::size_t mask_ = ~std::size_t{0};  // of indices
 };
 
 }  // namespace detail

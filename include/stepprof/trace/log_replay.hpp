@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <stepprof/core/chunk.hpp>
@@ -89,12 +90,11 @@ class log_replay {
   };
 
   // Starts a new window: events of scopes that are open now belong to earlier ones.
-  // `name_session` is the session of run-time names that began last; `all` is where the events go, behind those of
-  // other threads; without it the record has an array of its own.
-  void begin_window(std::uint32_t thread, std::uint32_t name_session = 0, std::vector<trace_event>* all = nullptr) {
+  // `name_session` is the session of run-time names that began last; `events` is where its events go.
+  void begin_window(std::uint32_t thread, std::uint32_t name_session = 0, event_list events = event_list()) {
     known_session_ = name_session;
     out_ = thread_record();
-    if (all != nullptr) out_.events = event_list(*all);
+    out_.events = std::move(events);
     out_.thread = thread;
     visit_open([](open_scope& scope) { scope.event = npos; });
     strays_.keep_last(max_old_strays);

@@ -28,7 +28,7 @@ class two_threads {
     }
     unmatched += ends_.settle(threads);
   }
-  const std::vector<trace_event>& events(std::size_t thread) const { return threads[thread - 1].record.events; }
+  const event_list& events(std::size_t thread) const { return threads[thread - 1].record.events; }
 
   std::vector<replayed_thread> threads;
   std::uint64_t unmatched = 0;

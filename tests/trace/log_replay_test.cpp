@@ -144,6 +144,41 @@ TEST_CASE("a scope belongs to the window that holds its begin", "[log_replay]") 
   CHECK(b.unmatched_ends == 0);
 }
 
+// Catches: a window whose events are only counted leaving the log in another state than one that was kept, or being
+// written beyond its one event.
+TEST_CASE("a window may be counted without keeping its events", "[log_replay]") {
+  log_writer first;
+  first.begin(1, 10);
+  first.begin_manual(2, 77, 20);
+  first.begin(3, 30);
+  first.end(1, 40);  // 2 and 3 outlive it
+  first.begin(4, 50);
+  log_writer second;
+  second.begin(5, 110);
+  second.end_manual(2, 77, 120);
+  second.end(3, 130);
+  second.end(5, 140);
+  second.end(4, 150);
+  log_replay kept;
+  log_replay counted;
+  kept.begin_window(1);
+  counted.begin_window(1, 0, event_list(event_list::only_counted()));
+  for (log_replay* const replay : {&kept, &counted}) {
+    replay->replay(first.bytes().data(), first.bytes().size());
+    const thread_record a = replay->end_window(100);
+    CHECK(a.begins == 4);
+    CHECK(a.events.size() == 4);
+    replay->begin_window(1);
+    replay->replay(second.bytes().data(), second.bytes().size());
+    const thread_record b = replay->end_window(200);
+    REQUIRE(b.events.size() == 1);
+    CHECK(b.events[0].end_ns == 140);
+    CHECK(b.events[0].flags == 0);
+    CHECK(b.unmatched_ends == 0);
+    CHECK(b.foreign_ends.empty());
+  }
+}
+
 // Catches: time stamps that run backwards and become negative or huge durations.
 TEST_CASE("times of a log never go backwards, and each move is counted", "[log_replay]") {
   log_writer log;

@@ -22,6 +22,9 @@ TEST_CASE("the builder refuses broken nesting and names the event", "[trace_buil
   CHECK(fault_of("t1: a[0..10]{ b[2..11] }") == "trace: event 1 ('b') lies outside its parent");
   CHECK(fault_of("t1: a[0..10] b[9..11]") == "trace: event 1 ('b') overlaps the event before it");
   CHECK(fault_of("t1: a[0..10]{ b[1..5] c[4..6] }") == "trace: event 2 ('c') overlaps the event before it");
+  CHECK(fault_of("t1: a[0..10]{ b[1..5]{ c[1..3] } d[4..6] }") == "trace: event 3 ('d') overlaps the event before it");
+  CHECK(fault_of("t1: a[0..4]{ b[1..2] } c[3..6]") == "trace: event 2 ('c') overlaps the event before it");
+  CHECK(fault_of("t1: a[0..10]{ b[1..5]{ c[5..5] } d[5..5] }").empty());
   CHECK(fault_of("t1: a[5..4]") == "trace: event 0 ('a') ends before it begins");
   CHECK(fault_of("async1: a[0..10] b[5..15]").empty());
   // A duration is a number of 63 bits.
@@ -41,6 +44,32 @@ TEST_CASE("the builder refuses events out of preorder", "[trace_builder]") {
   e.end_ns = 4;
   b.builder.add_event(e);
   CHECK_THROWS_WITH(b.builder.finish(), "trace: event 3 ('late') does not follow its parent or a sibling");
+}
+
+// Catches: events that a maker left behind the added ones and that end up in the trace; added ones that are lost.
+TEST_CASE("raw events are added or dropped", "[trace_builder]") {
+  trace_builder b;
+  b.raw_events().resize(5);
+  for (std::uint32_t i = 0; i < 5; ++i) b.raw_events()[i].end_ns = i;
+  b.add_process({});
+  b.add_track({});
+  trace_event e;
+  e.end_ns = 9;
+  CHECK(b.add_event(e) == 0);
+  CHECK(b.event_count() == 1);
+  trace_event* const next = b.add_raw(2);
+  CHECK(next[1].end_ns == 2);
+  b.add_track({});
+  b.track(1).kind = track_kind::async;
+  CHECK(b.track(1).first_event == 3);
+  const std::uint32_t name = b.intern("n");
+  for (std::uint32_t i = 0; i < 3; ++i) b.event(i).name = name;
+  next[0].begin_ns = next[1].begin_ns = next[0].end_ns = next[1].end_ns = 9;
+  const trace t = b.finish();
+  CHECK(t.events().size() == 3);
+  CHECK(t.tracks()[0].event_count == 3);
+  CHECK(t.tracks()[1].event_count == 0);
+  CHECK(b.event_count() == 0);
 }
 
 // Catches: an intern table that merges texts or loses embedded zero bytes.

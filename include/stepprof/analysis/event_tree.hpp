@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <stepprof/trace/large_pages.hpp>
 #include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
 
@@ -37,6 +38,10 @@ struct memory_sums {
   return event.device_type == 0 || event.device_type == 2 || event.device_type == 5;
 }
 
+namespace detail {
+class pause_sums;
+}
+
 /// The facts that follow from which event encloses which.
 ///
 /// Self time is an event's own time minus that of its direct children on the same thread, minus paused time that lies
@@ -60,14 +65,16 @@ class event_tree {
   [[nodiscard]] const memory_sums& total_memory(std::uint32_t event) const noexcept {
     return total_memory_.empty() ? none() : total_memory_[event];
   }
+  /// Whether any memory was reported at all.
+  [[nodiscard]] bool has_memory() const noexcept { return has_memory_; }
   /// Memory reported outside every scope.
   [[nodiscard]] const memory_sums& memory_outside() const noexcept { return memory_outside_; }
   /// How many events enclose this one.
-  [[nodiscard]] std::uint32_t depth(std::uint32_t event) const noexcept { return depth_[event]; }
+  [[nodiscard]] std::uint32_t depth(std::uint32_t event) const noexcept { return nesting_[event].depth; }
   /// The outermost event around this one, itself when nothing encloses it.
-  [[nodiscard]] std::uint32_t top_level(std::uint32_t event) const noexcept { return top_level_[event]; }
+  [[nodiscard]] std::uint32_t top_level(std::uint32_t event) const noexcept { return nesting_[event].top_level; }
   /// One past the last event nested in this one: [event, subtree_end(event)) is the event with all below it.
-  [[nodiscard]] std::uint32_t subtree_end(std::uint32_t event) const noexcept { return subtree_end_[event]; }
+  [[nodiscard]] std::uint32_t subtree_end(std::uint32_t event) const noexcept { return nesting_[event].subtree_end; }
   /// The enclosing events, innermost first, at most `limit`.
   [[nodiscard]] std::vector<std::uint32_t> enclosing(std::uint32_t event, std::size_t limit = npos) const;
 
@@ -77,16 +84,21 @@ class event_tree {
     return nothing;
   }
   void sum_times();
+  void sum_thread(std::uint32_t first, std::uint32_t end, const detail::pause_sums& pauses);
   void sum_memory();
 
   trace trace_;
   std::vector<std::int64_t> self_ns_;
+  bool has_memory_ = false;
   std::vector<memory_sums> self_memory_;  // empty when the trace has no memory events
   std::vector<memory_sums> total_memory_;
   memory_sums memory_outside_;
-  std::vector<std::uint32_t> depth_;
-  std::vector<std::uint32_t> top_level_;
-  std::vector<std::uint32_t> subtree_end_;
+  struct nesting {
+    std::uint32_t depth = 0;
+    std::uint32_t top_level = npos;
+    std::uint32_t subtree_end = 0;
+  };
+  std::vector<nesting> nesting_;
 };
 
 // --------------------------------------------------------------------------------------------------------------------
@@ -157,31 +169,45 @@ inline event_tree::event_tree(trace source) : trace_(std::move(source)) {
 inline void event_tree::sum_times() {
   const std::vector<trace_event>& events = trace_.events();
   const detail::pause_sums pauses(trace_.pauses());
-  const auto count = static_cast<std::uint32_t>(events.size());
-  self_ns_.resize(count);
-  depth_.resize(count);
-  top_level_.resize(count);
-  subtree_end_.resize(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
+  detail::reserve_large(self_ns_, events.size());
+  detail::reserve_large(nesting_, events.size());
+  self_ns_.resize(events.size());
+  nesting_.resize(events.size());
+  for (const trace_track& track : trace_.tracks()) {
+    const std::uint32_t end = track.first_event + track.event_count;
+    if (track.kind == track_kind::thread)
+      sum_thread(track.first_event, end, pauses);
+    else
+      for (std::uint32_t i = track.first_event; i < end; ++i) nesting_[i] = {0, i, i + 1};
+  }
+}
+
+inline void event_tree::sum_thread(std::uint32_t first, std::uint32_t end, const detail::pause_sums& pauses) {
+  const trace_event* const events = trace_.events().data();
+  std::uint32_t open = npos;
+  const auto close_down_to = [&](std::uint32_t outer, std::uint32_t at) {
+    for (; open != outer; open = events[open].parent) nesting_[open].subtree_end = at;
+  };
+  for (std::uint32_t i = first; i < end; ++i) {
     const trace_event& e = events[i];
-    const bool top = e.parent == npos;
-    depth_[i] = top ? 0 : depth_[e.parent] + 1;
-    top_level_[i] = top ? i : top_level_[e.parent];
-    subtree_end_[i] = i + 1;
-    if (trace_.tracks()[e.track].kind != track_kind::thread) continue;
+    close_down_to(e.parent, i);
+    open = i;
     const std::int64_t active_ns = e.duration_ns() - pauses.between(e.begin_ns, e.end_ns);
     self_ns_[i] += active_ns;
-    if (!top) self_ns_[e.parent] -= active_ns;
+    nesting& n = nesting_[i];
+    n.top_level = i;
+    if (e.parent == npos) continue;
+    self_ns_[e.parent] -= active_ns;
+    n.depth = nesting_[e.parent].depth + 1;
+    n.top_level = nesting_[e.parent].top_level;
   }
-  // Backwards, a child is complete before its parent.
-  for (std::uint32_t i = count; i-- > 0;)
-    if (const std::uint32_t parent = events[i].parent; parent != npos)
-      subtree_end_[parent] = (std::max)(subtree_end_[parent], subtree_end_[i]);
+  close_down_to(npos, end);
 }
 
 inline void event_tree::sum_memory() {
   const std::vector<trace_event>& events = trace_.events();
-  if (trace_.memory().empty() && trace_.unmatched_frees().empty()) return;
+  has_memory_ = !trace_.memory().empty() || !trace_.unmatched_frees().empty();
+  if (!has_memory_) return;
   self_memory_.resize(events.size());
   const auto place_of = [this](std::uint32_t event) -> memory_sums& {
     return event == npos ? memory_outside_ : self_memory_[event];

@@ -15,6 +15,7 @@
 #include <stepprof/analysis/event_tree.hpp>
 #include <stepprof/analysis/scope_path.hpp>
 #include <stepprof/trace/error.hpp>
+#include <stepprof/trace/large_pages.hpp>
 #include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
 
@@ -148,12 +149,6 @@ inline bool is_step_name(std::string_view name) noexcept {
   return std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-inline void add_call(event_average& row, std::int64_t duration_ns) {
-  row.min_ns = row.calls == 0 ? duration_ns : (std::min)(row.min_ns, duration_ns);
-  row.max_ns = row.calls == 0 ? duration_ns : (std::max)(row.max_ns, duration_ns);
-  ++row.calls;
-}
-
 // Rows may be a program's own, and times those of a file.
 inline void add_to(std::int64_t& sum, std::int64_t value) noexcept {
   sum = saturating_add(sum, value);
@@ -195,17 +190,21 @@ inline bool says_shapes(std::string_view text) noexcept {
 class averager {
  public:
   averager(const event_tree& tree, const key_averages_options& options, bool one_by_one)
-      : tree_(tree), trace_(tree.source()), options_(options), one_by_one_(one_by_one) {}
+      : tree_(tree),
+        trace_(tree.source()),
+        options_(options),
+        one_by_one_(one_by_one),
+        has_memory_(tree.has_memory()) {}
 
   event_averages run() {
     name_numbers();
     if (options_.group_by_stack_n != 0) stack_numbers();
-    group_events();
-    group_memory_outside();
-    place_rows();
+    reserve_large(groups_, one_by_one_ ? trace_.events().size() : (std::min)(trace_.events().size(), name_of_.size()));
     for (const trace_track& track : trace_.tracks())
       if (track.kind != track_kind::device) add_track(track);
+    memory_group_ = static_cast<std::uint32_t>(groups_.size());
     add_memory_outside();
+    make_rows();
     return finish();
   }
 
@@ -233,12 +232,26 @@ class averager {
       return end_ns != o.end_ns ? end_ns > o.end_ns : event < o.event;
     }
   };
+  // What is added up for the events, or the memory reports, that form a row. Rows are larger, and not yet in order.
+  struct group_sums {
+    first_seen first;
+    first_seen first_with_source;
+    std::int64_t calls = 0, unfinished = 0;
+    std::int64_t self_ns = 0, total_ns = 0, async_ns = 0, unfinished_ns = 0, top_level_ns = 0;
+    std::int64_t min_ns = INT64_MAX, max_ns = INT64_MIN;
+    std::uint32_t open = 0;  // events of the group around the event that is looked at
+    bool is_async = true;    // until an event on a thread shows otherwise
+  };
+  struct memory_of_group {
+    memory_sums self, total;
+  };
 
   // `name_of_[text]`: the text itself, or one number for all steps.
   void name_numbers() {
     name_of_.resize(trace_.text_count() + 1u);
     for (std::uint32_t i = 0; i < trace_.text_count(); ++i)
       name_of_[i] = is_step_name(trace_.text(i)) ? step_name() : i;
+    by_name_.assign(name_of_.size() * 2, npos);
   }
   [[nodiscard]] std::uint32_t step_name() const noexcept { return trace_.text_count(); }
   [[nodiscard]] std::uint32_t name_of(const trace_event& e) const noexcept {
@@ -271,20 +284,9 @@ class averager {
     return result;
   }
 
-  // --- first pass: which events and memory reports form a row, and in which order the rows stand
+  // --- which events form a row
 
-  void group_events() {
-    group_of_.assign(trace_.events().size(), npos);
-    by_name_.assign(name_of_.size() * 2, npos);
-    for (std::uint32_t i = 0; i < group_of_.size(); ++i) {
-      const trace_event& e = trace_.events()[i];
-      if (trace_.tracks()[e.track].kind == track_kind::device) continue;
-      const std::uint32_t g = group_of_[i] = one_by_one_ ? new_group() : group(key_of(i));
-      const first_seen seen{e.begin_ns, e.end_ns, i};
-      if (seen < first_[g]) first_[g] = seen;
-      if (trace_.detail(e).source_file != npos && seen < first_with_source_[g]) first_with_source_[g] = seen;
-    }
-  }
+  std::uint32_t group_of(std::uint32_t event) { return one_by_one_ ? new_group() : group(key_of(event)); }
   [[nodiscard]] key key_of(std::uint32_t index) const {
     const trace_event& e = trace_.events()[index];
     key k{name_of(e), e.kind() == scope_kind::user_annotation ? 1u : 0u, npos,
@@ -300,36 +302,108 @@ class averager {
       std::uint32_t& known = by_name_[k.name * std::size_t{2} + k.flags];
       return known != npos ? known : known = new_group();
     }
-    const auto [at, is_new] = groups_.emplace(k, static_cast<std::uint32_t>(first_.size()));
+    const auto [at, is_new] = by_key_.emplace(k, static_cast<std::uint32_t>(groups_.size()));
     return is_new ? new_group() : at->second;
   }
   std::uint32_t new_group() {
-    first_.emplace_back();
-    first_with_source_.emplace_back();
-    return static_cast<std::uint32_t>(first_.size() - 1);
+    groups_.emplace_back();
+    if (has_memory_) memory_.emplace_back();
+    return static_cast<std::uint32_t>(groups_.size() - 1);
   }
+
+  // --- adding up
+
+  // Walks the events of a track in preorder, with those that are open.
+  void add_track(const trace_track& track) {
+    const bool is_async = track.kind != track_kind::thread;
+    const std::uint32_t end = track.first_event + track.event_count;
+    for (std::uint32_t i = track.first_event; i < end; ++i) {
+      const std::uint32_t outer = trace_.events()[i].parent;
+      for (; !open_.empty() && open_.back().event != outer; open_.pop_back()) --groups_[open_.back().group].open;
+      const std::uint32_t g = group_of(i);
+      add_event(g, i, is_async);
+      if (is_async) continue;
+      ++groups_[g].open;
+      open_event& opened = open_.emplace_back();  // field by field: a whole one would be written twice
+      opened.event = i;
+      opened.group = g;
+    }
+    for (const open_event& open : open_) --groups_[open.group].open;
+    open_.clear();
+    if (track.event_count != 0 && !is_async) ++thread_count_;
+  }
+
+  void add_event(std::uint32_t group, std::uint32_t index, bool is_async) {
+    const trace_event& e = trace_.events()[index];
+    group_sums& to = groups_[group];
+    const std::int64_t duration_ns = e.duration_ns();
+    const first_seen seen{e.begin_ns, e.end_ns, index};
+    if (seen < to.first) to.first = seen;
+    if (e.detail != npos && trace_.detail(e).source_file != npos && seen < to.first_with_source)
+      to.first_with_source = seen;
+    add_call(to, duration_ns);
+    add_to(to.self_ns, tree_.self_ns(index));
+    to.is_async = to.is_async && is_async;
+    const bool is_unfinished = e.has(trace_event::unfinished);
+    to.unfinished += is_unfinished ? 1 : 0;
+    if (has_memory_) memory_[group].self += tree_.self_memory(index);
+    if (to.open != 0) return;
+    add_to(to.total_ns, duration_ns);
+    if (has_memory_) memory_[group].total += tree_.total_memory(index);
+    if (is_unfinished) add_to(to.unfinished_ns, duration_ns);
+    if (is_async)
+      add_to(to.async_ns, duration_ns);
+    else if (e.parent == npos)
+      add_to(to.top_level_ns, duration_ns);
+  }
+  static void add_call(group_sums& to, std::int64_t duration_ns) noexcept {
+    ++to.calls;
+    to.min_ns = (std::min)(to.min_ns, duration_ns);
+    to.max_ns = (std::max)(to.max_ns, duration_ns);
+  }
+
   // Groups from `memory_group_` on have no event.
-  void group_memory_outside() {
-    memory_group_ = static_cast<std::uint32_t>(first_.size());
+  void add_memory_outside() {
     for (const memory_event& m : trace_.memory()) {
-      if (!is_outside(m) || (!one_by_one_ && first_.size() > memory_group_)) continue;
-      first_[new_group()] = {m.time_ns, m.time_ns, npos};
+      if (m.event != npos || !is_cpu_memory(m)) continue;
+      if (one_by_one_ || groups_.size() == memory_group_) groups_[new_group()].first = {m.time_ns, m.time_ns, npos};
+      const memory_sums sums = sums_of(m);
+      memory_.back().self += sums;
+      memory_.back().total += sums;
+      groups_.back().is_async = false;
+      add_call(groups_.back(), 0);
     }
   }
-  [[nodiscard]] static bool is_outside(const memory_event& m) noexcept { return m.event == npos && is_cpu_memory(m); }
 
-  void place_rows() {
-    std::vector<std::uint32_t> order(first_.size());
+  // --- rows
+
+  void make_rows() {
+    std::vector<std::uint32_t> order(groups_.size());
     for (std::uint32_t g = 0; g < order.size(); ++g) order[g] = g;
-    std::stable_sort(order.begin(), order.end(),
-                     [this](std::uint32_t a, std::uint32_t b) { return first_[a] < first_[b]; });
-    place_.resize(order.size());
-    for (std::uint32_t i = 0; i < order.size(); ++i) place_[order[i]] = i;
-    open_.assign(order.size(), 0);
-    rows_.resize(order.size());
-    for (std::uint32_t g = 0; g < order.size(); ++g) describe(row(g), g);
+    const auto earlier = [this](std::uint32_t a, std::uint32_t b) { return groups_[a].first < groups_[b].first; };
+    if (!std::is_sorted(order.begin(), order.end(), earlier)) std::stable_sort(order.begin(), order.end(), earlier);
+    reserve_large(rows_, order.size());
+    for (const std::uint32_t g : order) {
+      event_average& row = rows_.emplace_back();
+      describe(row, g);
+      add_sums(row, groups_[g]);
+      if (!has_memory_) continue;
+      row.self_memory = memory_[g].self;
+      row.total_memory = memory_[g].total;
+    }
   }
-  [[nodiscard]] event_average& row(std::uint32_t group) noexcept { return rows_[place_[group]]; }
+  static void add_sums(event_average& row, const group_sums& sums) noexcept {
+    row.is_async = sums.is_async;
+    row.calls = sums.calls;
+    row.unfinished = sums.unfinished;
+    row.self_ns = sums.self_ns;
+    row.total_ns = sums.total_ns;
+    row.async_ns = sums.async_ns;
+    row.unfinished_ns = sums.unfinished_ns;
+    row.top_level_ns = sums.top_level_ns;
+    row.min_ns = sums.min_ns;
+    row.max_ns = sums.max_ns;
+  }
 
   // The texts of a row come from its first event, but for the place in the source: from the first that has one.
   void describe(event_average& row, std::uint32_t group) const {
@@ -338,18 +412,17 @@ class averager {
       row.is_memory = row.is_top_level = true;
       return;
     }
-    const std::uint32_t index = first_[group].event;
+    const std::uint32_t index = groups_[group].first.event;
     const trace_event& e = trace_.events()[index];
     const event_detail& d = trace_.detail(e);
     row.name = name_text(e);
     row.kind = e.kind();
     row.is_annotation = e.kind() == scope_kind::user_annotation;
     row.is_step = name_of(e) == step_name();
-    row.is_async = true;  // until an event on a thread shows otherwise
     row.is_top_level = e.parent == npos;
     if ((options_.group_by_input_shape || one_by_one_) && says_shapes(trace_.text(d.input_dims)))
       row.shapes = std::string(trace_.text(d.input_dims));
-    row.source = source_of(first_with_source_[group].event);
+    row.source = source_of(groups_[group].first_with_source.event);
     if (options_.group_by_stack_n == 0) return;
     if (options_.stack == stack_source::native) {
       row.stack = split_frames(trace_.text(d.stack), options_.group_by_stack_n);
@@ -363,58 +436,6 @@ class averager {
     if (event == npos) return {};
     const event_detail& d = trace_.detail(trace_.events()[event]);
     return std::string(trace_.text(d.source_file)) + ':' + std::to_string(d.source_line);
-  }
-
-  // --- second pass: adding up
-
-  // Walks the events of a track in preorder; `open_[group]` says how many events of the group are open around it.
-  void add_track(const trace_track& track) {
-    const std::uint32_t end = track.first_event + track.event_count;
-    std::uint32_t open = npos;
-    const auto close_down_to = [&](std::uint32_t parent) {
-      for (; open != parent; open = trace_.events()[open].parent) --open_[group_of_[open]];
-    };
-    for (std::uint32_t i = track.first_event; i < end; ++i) {
-      close_down_to(trace_.events()[i].parent);
-      const std::uint32_t g = group_of_[i];
-      add_event(row(g), i, open_[g] == 0);
-      if (track.kind == track_kind::thread) {
-        ++open_[g];
-        open = i;
-      }
-    }
-    close_down_to(npos);
-    if (track.event_count != 0 && track.kind == track_kind::thread) ++thread_count_;
-  }
-
-  void add_event(event_average& to, std::uint32_t index, bool is_outermost) {
-    const trace_event& e = trace_.events()[index];
-    const bool is_async = trace_.tracks()[e.track].kind != track_kind::thread;
-    add_call(to, e.duration_ns());
-    add_to(to.self_ns, tree_.self_ns(index));
-    to.self_memory += tree_.self_memory(index);
-    to.is_async = to.is_async && is_async;
-    const bool is_unfinished = e.has(trace_event::unfinished);
-    to.unfinished += is_unfinished ? 1 : 0;
-    if (!is_outermost) return;
-    add_to(to.total_ns, e.duration_ns());
-    to.total_memory += tree_.total_memory(index);
-    if (is_unfinished) add_to(to.unfinished_ns, e.duration_ns());
-    if (is_async) add_to(to.async_ns, e.duration_ns());
-    if (!is_async && e.parent == npos) add_to(to.top_level_ns, e.duration_ns());
-  }
-
-  void add_memory_outside() {
-    std::uint32_t g = memory_group_;
-    for (const memory_event& m : trace_.memory()) {
-      if (!is_outside(m)) continue;
-      event_average& to = row(g);
-      const memory_sums sums = sums_of(m);
-      to.self_memory += sums;
-      to.total_memory += sums;
-      add_call(to, 0);
-      if (one_by_one_) ++g;
-    }
   }
 
   event_averages finish() {
@@ -432,14 +453,18 @@ class averager {
   const trace& trace_;
   key_averages_options options_;
   bool one_by_one_;
-  std::vector<std::uint32_t> name_of_, stack_of_, by_name_, group_of_;
-  std::unordered_map<key, std::uint32_t, key_hash> groups_;
-  std::vector<first_seen> first_;  // of each group
-  std::vector<first_seen> first_with_source_;
-  std::vector<std::uint32_t> place_;  // of each group among the rows
-  std::vector<std::uint32_t> open_;   // of each group, how many of its events are open
-  std::vector<event_average> rows_;
+  bool has_memory_;
+  std::vector<std::uint32_t> name_of_, stack_of_;
+  std::vector<std::uint32_t> by_name_;  // the group of each name, and of each name of annotations
+  std::unordered_map<key, std::uint32_t, key_hash> by_key_;
+  std::vector<group_sums> groups_;
+  std::vector<memory_of_group> memory_;  // of each group, when there is any
+  struct open_event {
+    std::uint32_t event = npos, group = npos;
+  };
+  std::vector<open_event> open_;
   std::uint32_t memory_group_ = 0;
+  std::vector<event_average> rows_;
   std::uint32_t thread_count_ = 0;
 };
 

@@ -102,7 +102,8 @@ class collector {
     std::vector<replayed_thread> threads;
     for (const cut::place& place : until.places) {
       reader& r = reader_of(place.log);
-      r.replay.begin_window(r.thread, the_names.session.load(std::memory_order_relaxed));
+      r.replay.begin_window(r.thread, the_names.session.load(std::memory_order_relaxed),
+                            event_list(event_list::only_counted()));
       read(r, place, true);
       threads.push_back({r.replay.end_window(until.ticks), &r.replay});
       (warmup ? totals_.discarded : totals_.late) += threads.back().record.begins;
@@ -188,6 +189,23 @@ class collector {
     }
   }
 
+  // What is to be read up to the cut.
+  [[nodiscard]] std::size_t unread_bytes(const cut& until) {
+    std::size_t sum = 0;
+    for (const cut::place& place : until.places) {
+      const reader& r = reader_of(place.log);
+      std::size_t read = r.bytes;
+      for (block_ref chunk = r.chunk; chunk != place.chunk; read = sizeof(chunk_header)) {
+        // Acquire, first the link, as in read().
+        const block_ref next = chunk_at(chunk)->next.load(std::memory_order_acquire);
+        sum += published_bytes(chunk_at(chunk)) - read;
+        if (next == 0) break;
+        chunk = next;
+      }
+      if (place.bytes > read) sum += place.bytes - read;
+    }
+    return sum;
+  }
   static void give_room_back(const cut::place& place, const thread_record& record) noexcept {
     // Relaxed: only a number.
     if (record.unneeded_bytes != 0)
@@ -252,6 +270,8 @@ class collector {
     before->next.store(next, std::memory_order_release);
   }
 
+  static constexpr std::size_t bytes_of_scope = 16;  // begin and end
+
   std::unordered_map<block_ref, reader> readers_;
   foreign_ends foreign_ends_;
   recording_totals totals_;  // but for `dropped`, which every cut counts anew
@@ -267,11 +287,14 @@ inline trace collector::collect(const cut& until, const window_facts& window, st
   std::vector<std::unique_ptr<reader>> copies;
   std::uint64_t end_ticks = until.ticks;
   const std::uint64_t blocks = the_pool.taken_blocks();  // before reading gives them back
+  window_assembly assembly(window);
+  assembly.reserve_events(unread_bytes(until) / bytes_of_scope + window.borders.size());
   for (const cut::place& place : until.places) {
     reader& original = reader_of(place.log);
     if (keep) copies.push_back(std::make_unique<reader>(original));
     reader& r = keep ? *copies.back() : original;
-    r.replay.begin_window(r.thread, the_names.session.load(std::memory_order_relaxed));
+    r.replay.begin_window(r.thread, the_names.session.load(std::memory_order_relaxed),
+                          event_list(assembly.events_of(r.thread)));
     read(r, place, !keep);
     const log_block* const log = log_at(place.log);
     char name[64] = {};
@@ -281,7 +304,7 @@ inline trace collector::collect(const cut& until, const window_facts& window, st
   }
   const tick_converter convert = time_.converter();
   if (!keep) time_.note_cut(end_ticks, convert);
-  window_assembly assembly(window, end_ticks, convert, time_);
+  assembly.set_times(end_ticks, convert, time_);
   assembly.add_process(window.process_name);
   foreign_ends ends = foreign_ends_;
   assembly.builder().losses().unmatched_ends = ends.settle(parts);

@@ -108,6 +108,7 @@ class foreign_ends {
       trace_event& e = record.events[at.scope->event];
       e.end_ns = (std::max)(static_cast<std::int64_t>(end.ticks), e.begin_ns);
       e.flags = trace_event::other_thread;
+      record.has_strays = true;
     }
 
     std::unordered_map<std::uint64_t, by_begin> named_;  // by thread and name

@@ -8,12 +8,14 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <stepprof/core/chunk.hpp>
 #include <stepprof/core/clock.hpp>
 #include <stepprof/core/name_table.hpp>
 #include <stepprof/core/word.hpp>
+#include <stepprof/trace/event_list.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -60,7 +62,7 @@ struct thread_record {
   };
 
   std::uint32_t thread = 0;
-  std::vector<trace_event> events;
+  event_list events;
   std::vector<scope_fact> facts;
   std::vector<memory_report> memory;
   std::vector<mark> marks;
@@ -72,6 +74,7 @@ struct thread_record {
   std::uint64_t clamps = 0;
   std::uint64_t overflow_names = 0;
   std::uint64_t cut_ticks = 0;  // where its open scopes end: not before any of its times
+  bool has_strays = false;      // some events ended out of order or on another thread
 };
 
 // The state of a log between two windows: its clock, and the scopes that are open. Copyable: a snapshot replays on a
@@ -79,18 +82,19 @@ struct thread_record {
 class log_replay {
  public:
   struct open_scope {
-    std::uint32_t id;
-    std::uint32_t event;        // npos: begun in an earlier window
-    std::uint64_t serial;       // 0: an RAII scope
-    std::uint64_t begin_ticks;  // as the log has it: maybe just before the cut at which its window began
-    bool ended = false;         // elsewhere
+    std::uint32_t id = 0;
+    std::uint32_t event = npos;     // npos: begun in an earlier window
+    std::uint64_t serial = 0;       // 0: an RAII scope
+    std::uint64_t begin_ticks = 0;  // as the log has it: maybe just before the cut at which its window began
+    bool ended = false;             // elsewhere
   };
 
   // Starts a new window: events of scopes that are open now belong to earlier ones.
-  // `name_session` is the session of run-time names that began last.
-  void begin_window(std::uint32_t thread, std::uint32_t name_session = 0) {
+  // `name_session` is the session of run-time names that began last; `events` is where its events go.
+  void begin_window(std::uint32_t thread, std::uint32_t name_session = 0, event_list events = event_list()) {
     known_session_ = name_session;
     out_ = thread_record();
+    out_.events = std::move(events);
     out_.thread = thread;
     visit_open([](open_scope& scope) { scope.event = npos; });
     strays_.keep_last(max_old_strays);
@@ -105,6 +109,11 @@ class log_replay {
     while (bytes - at >= 8) {
       word w;
       std::memcpy(&w, data + at, 8);
+      if (is_plain(w)) {
+        apply_plain(w);
+        at += 8;
+        continue;
+      }
       const std::uint32_t size = record_size(w);
       if (size == 0 || size > bytes - at) break;
       apply(w, data + at + 8);
@@ -132,6 +141,9 @@ class log_replay {
     for (open_scope& scope : open_) visit(scope);
     strays_.visit(visit);
   }
+  // The event of the innermost open scope; npos when there is none, or one of an earlier window: those lie below all of
+  // this one's.
+  [[nodiscard]] std::uint32_t innermost() const noexcept { return open_.empty() ? npos : open_.back().event; }
   // Those that a visitor marked as ended.
   void forget_ended() {
     open_.erase(std::remove_if(open_.begin(), open_.end(), [](const open_scope& s) { return s.ended; }), open_.end());
@@ -213,13 +225,22 @@ class log_replay {
     const std::uint32_t session = odd == ((name_session_ & 1u) != 0) ? name_session_ : name_session_ - 1;
     return known_session_ - session <= 1 ? id : lost_name;
   }
-  // Scopes of earlier windows lie below all of this one's.
-  [[nodiscard]] std::uint32_t innermost() const noexcept { return open_.empty() ? npos : open_.back().event; }
-
   static std::uint64_t number_at(const char* payload) noexcept {
     std::uint64_t value;
     std::memcpy(&value, payload, 8);
     return value;
+  }
+
+  // Nearly all words are: the begins and ends of RAII scopes. Their tags are the smallest but for `none`.
+  [[nodiscard]] static bool is_plain(word w) noexcept {
+    return static_cast<std::uint32_t>(tag_of(w)) - static_cast<std::uint32_t>(tag::begin_op) <=
+           static_cast<std::uint32_t>(tag::end) - static_cast<std::uint32_t>(tag::begin_op);
+  }
+  void apply_plain(word w) {
+    if (tag_of(w) == tag::end)
+      end(id_of(w), 0, time_of(w));
+    else
+      begin(w, static_cast<std::uint32_t>(tag_of(w)) - static_cast<std::uint32_t>(tag::begin_op), 0);
   }
 
   void apply(word w, const char* payload) {
@@ -227,16 +248,14 @@ class log_replay {
       case tag::begin_op:
       case tag::begin_user:
       case tag::begin_backward:
-        begin(w, static_cast<std::uint32_t>(tag_of(w)) - static_cast<std::uint32_t>(tag::begin_op), 0);
+      case tag::end:
+        apply_plain(w);
         break;
       case tag::begin_manual_op:
       case tag::begin_manual_user:
       case tag::begin_manual_backward:
         begin(w, static_cast<std::uint32_t>(tag_of(w)) - static_cast<std::uint32_t>(tag::begin_manual_op),
               number_at(payload));
-        break;
-      case tag::end:
-        end(id_of(w), 0, time_of(w));
         break;
       case tag::end_untimed:
         ++out_.clamps;
@@ -285,13 +304,17 @@ class log_replay {
   }
 
   void begin(word w, std::uint32_t kind, std::uint64_t serial) {
-    trace_event e;
+    const auto index = static_cast<std::uint32_t>(out_.events.size());
+    trace_event& e = out_.events.add();
     e.begin_ns = e.end_ns = static_cast<std::int64_t>(time_of(w));
     e.name = name_of(w);
     e.parent = innermost();
     e.set_kind(static_cast<scope_kind>(kind));
-    open_.push_back({id_of(w), static_cast<std::uint32_t>(out_.events.size()), serial, seen_});
-    out_.events.push_back(e);
+    open_scope& scope = open_.emplace_back();  // field by field: a whole one would be written twice
+    scope.id = id_of(w);
+    scope.event = index;
+    scope.serial = serial;
+    scope.begin_ticks = seen_;
     ++out_.begins;
     if (id_of(w) == overflow_name) ++out_.overflow_names;
   }
@@ -335,6 +358,7 @@ class log_replay {
     if (scope.event != npos) {
       trace_event& e = out_.events[scope.event];
       e.flags = e.flags | trace_event::out_of_order;
+      out_.has_strays = true;
     }
     strays_.add(scope);
   }

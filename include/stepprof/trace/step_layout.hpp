@@ -1,4 +1,4 @@
-// Where the steps of a loop lie among the scopes of the thread that steps, and the final order of a thread's events.
+// Where the steps of a loop lie among the scopes of the thread that steps.
 #pragma once
 
 #include <algorithm>
@@ -33,13 +33,13 @@ struct step_span {
 };
 
 // Walks up from `event`; events are in preorder, so indices fall.
-inline bool encloses(const std::vector<trace_event>& events, std::uint32_t outer, std::uint32_t event) {
+inline bool encloses(const event_list& events, std::uint32_t outer, std::uint32_t event) {
   while (event != npos && event > outer) event = events[event].parent;
   return event == outer;
 }
 
 // Takes scopes that did not nest out of the tree: whoever has one as parent gets its parent instead.
-inline void skip_strays(std::vector<trace_event>& events) {
+inline void skip_strays(event_list& events) {
   for (trace_event& e : events)
     while (e.parent != npos && (events[e.parent].flags & (trace_event::out_of_order | trace_event::other_thread)) != 0)
       e.parent = events[e.parent].parent;
@@ -48,7 +48,7 @@ inline void skip_strays(std::vector<trace_event>& events) {
 class step_layout {
  public:
   // `borders` in order of steps, the last one being the end of the window (its number is not used).
-  step_layout(const std::vector<trace_event>& events, std::vector<step_border> borders)
+  step_layout(const event_list& events, std::vector<step_border> borders)
       : events_(events), borders_(std::move(borders)) {
     for (std::size_t i = 1; i < borders_.size(); ++i) move_border(i);
   }
@@ -87,70 +87,9 @@ class step_layout {
     while (border.position < events_.size() && encloses(events_, outermost, border.position)) ++border.position;
   }
 
-  const std::vector<trace_event>& events_;
+  const event_list& events_;
   std::vector<step_border> borders_;
 };
-
-// The order in which a thread's events go into the trace: steps in their places, strays taken out.
-struct event_order {
-  std::vector<trace_event> nested;   // parents index into this
-  std::vector<trace_event> apart;    // strays
-  std::vector<std::uint32_t> place;  // of each old event: index into `nested`, or into `apart` with the top bit set
-  std::vector<std::uint32_t> step_place;  // of each step that nests, index into `nested`
-  static constexpr std::uint32_t apart_bit = 0x80000000u;
-};
-
-inline event_order order_events(std::vector<trace_event> events, const std::vector<step_span>& steps) {
-  event_order order;
-  order.step_place.assign(steps.size(), npos);
-  const bool any_step = std::any_of(steps.begin(), steps.end(), [](const step_span& s) { return s.nests; });
-  const bool any_stray = std::any_of(events.begin(), events.end(), [](const trace_event& e) {
-    return (e.flags & (trace_event::out_of_order | trace_event::other_thread)) != 0;
-  });
-  if (!any_step && !any_stray) {  // most threads: nothing moves
-    order.nested = std::move(events);
-    return order;
-  }
-  order.place.resize(events.size());
-  order.nested.reserve(events.size() + steps.size());
-  std::size_t next_step = 0;
-  std::uint32_t inside = npos;         // place of the step that is being filled
-  std::uint32_t inside_parent = npos;  // old index of its parent
-  std::uint32_t inside_end = 0;        // its end_position: what follows may belong to a step of another thread
-  const auto open_steps = [&](std::uint32_t before) {
-    for (; next_step < steps.size() && steps[next_step].position <= before; ++next_step) {
-      const step_span& s = steps[next_step];
-      inside = npos;
-      if (!s.nests) continue;
-      trace_event e;
-      e.begin_ns = static_cast<std::int64_t>(s.begin_ticks);
-      e.end_ns = static_cast<std::int64_t>(s.end_ticks);
-      e.set_kind(scope_kind::user_annotation);
-      e.flags = trace_event::step | (s.complete ? 0u : std::uint32_t{trace_event::unfinished});
-      e.parent = s.parent == npos ? npos : order.place[s.parent];
-      inside = order.step_place[next_step] = static_cast<std::uint32_t>(order.nested.size());
-      inside_parent = s.parent;
-      inside_end = s.end_position;
-      order.nested.push_back(e);
-    }
-  };
-  for (std::uint32_t i = 0; i < events.size(); ++i) {
-    open_steps(i);
-    if (i >= inside_end) inside = npos;
-    trace_event e = events[i];
-    if ((e.flags & (trace_event::out_of_order | trace_event::other_thread)) != 0) {
-      e.parent = npos;
-      order.place[i] = static_cast<std::uint32_t>(order.apart.size()) | event_order::apart_bit;
-      order.apart.push_back(e);
-      continue;
-    }
-    e.parent = inside != npos && e.parent == inside_parent ? inside : e.parent == npos ? npos : order.place[e.parent];
-    order.place[i] = static_cast<std::uint32_t>(order.nested.size());
-    order.nested.push_back(e);
-  }
-  open_steps(npos);
-  return order;
-}
 
 }  // namespace detail
 

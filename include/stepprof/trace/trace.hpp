@@ -11,6 +11,7 @@
 
 #include <stepprof/config.hpp>
 #include <stepprof/core/scope_kind.hpp>
+#include <stepprof/trace/large_pages.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -230,42 +231,56 @@ class string_table {
 
   std::uint32_t intern(std::string_view text) {
     if (slots_.size() < 2 * (static_cast<std::size_t>(size()) + 1)) grow();
-    std::size_t at = hash(text) & (slots_.size() - 1);
-    for (; slots_[at] != 0; at = (at + 1) & (slots_.size() - 1))
-      if ((*this)[slots_[at] - 1] == text) return slots_[at] - 1;
+    const std::uint32_t h = hash(text);
+    slot& found = slots_[place_of(text, h)];
+    if (found.number != 0) return found.number - 1;
     bytes_.append(text);
     ends_.push_back(bytes_.size());
-    slots_[at] = size();
+    found = {size(), h};
     return size() - 1;
   }
   /// The index of `text`, npos when it is not here.
   [[nodiscard]] std::uint32_t find(std::string_view text) const noexcept {
     if (slots_.empty()) return npos;
-    for (std::size_t at = hash(text) & (slots_.size() - 1); slots_[at] != 0; at = (at + 1) & (slots_.size() - 1))
-      if ((*this)[slots_[at] - 1] == text) return slots_[at] - 1;
-    return npos;
+    return slots_[place_of(text, hash(text))].number - 1;  // of a free one: npos
   }
 
  private:
+  struct slot {
+    std::uint32_t number = 0;  // index + 1, 0 = free
+    std::uint32_t hash = 0;    // so that other texts need not be looked at
+  };
+
   // FNV-1a: http://www.isthe.com/chongo/tech/comp/fnv/ . Folded, as the low bits pick the slot.
   static std::uint32_t hash(std::string_view text) noexcept {
     std::uint64_t h = 14695981039346656037ull;
     for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ull;
     return static_cast<std::uint32_t>(h ^ (h >> 32));
   }
+  // The slot that holds `text`, or the free one where it belongs.
+  [[nodiscard]] std::size_t place_of(std::string_view text, std::uint32_t h) const noexcept {
+    std::size_t at = h & (slots_.size() - 1);
+    while (slots_[at].number != 0 && (slots_[at].hash != h || (*this)[slots_[at].number - 1] != text))
+      at = (at + 1) & (slots_.size() - 1);
+    return at;
+  }
   void grow() {
-    std::vector<std::uint32_t> slots(slots_.empty() ? 64 : slots_.size() * 2, 0);
-    for (std::uint32_t i = 0; i < size(); ++i) {
-      std::size_t at = hash((*this)[i]) & (slots.size() - 1);
-      while (slots[at] != 0) at = (at + 1) & (slots.size() - 1);
-      slots[at] = i + 1;
+    std::vector<slot> slots;
+    const std::size_t count = slots_.empty() ? 64 : slots_.size() * 2;
+    reserve_large(slots, count);
+    slots.resize(count);
+    for (const slot& s : slots_) {
+      if (s.number == 0) continue;
+      std::size_t at = s.hash & (count - 1);
+      while (slots[at].number != 0) at = (at + 1) & (count - 1);
+      slots[at] = s;
     }
     slots_.swap(slots);
   }
 
   std::string bytes_;
   std::vector<std::size_t> ends_{0};
-  std::vector<std::uint32_t> slots_;  // index + 1, 0 = free
+  std::vector<slot> slots_;
 };
 
 struct trace_data {

@@ -29,7 +29,7 @@ class trace_builder {
   }
   /// Opens a track. Its events are those added until the next add_track().
   std::uint32_t add_track(trace_track track) {
-    track.first_event = static_cast<std::uint32_t>(data_.events.size());
+    track.first_event = event_count();
     track.event_count = 0;
     data_.tracks.push_back(std::move(track));
     return static_cast<std::uint32_t>(data_.tracks.size() - 1);
@@ -38,13 +38,27 @@ class trace_builder {
   std::uint32_t add_event(trace_event event) {
     event.track = static_cast<std::uint32_t>(data_.tracks.size() - 1) & 0xfffffu;
     ++data_.tracks.back().event_count;
-    data_.events.push_back(event);
-    return static_cast<std::uint32_t>(data_.events.size() - 1);
+    if (event_count_ == data_.events.size())
+      data_.events.push_back(event);
+    else
+      data_.events[event_count_] = event;
+    return static_cast<std::uint32_t>(event_count_++);
+  }
+  /// For a maker that needs an array for its events before it can add them: those that were added stand at its begin,
+  /// the others behind them. Each event that is added takes the place of the first of the others, which must have been
+  /// dealt with before. What is left of them at the end is dropped.
+  [[nodiscard]] std::vector<trace_event>& raw_events() noexcept { return data_.events; }
+  /// Adds the next `count` of the others, to be completed at once.
+  trace_event* add_raw(std::uint32_t count) noexcept {
+    trace_event* const first = data_.events.data() + event_count_;
+    event_count_ += count;
+    data_.tracks.back().event_count += count;
+    return first;
   }
   /// The event as added so far, to complete it.
   [[nodiscard]] trace_event& event(std::uint32_t index) { return data_.events[index]; }
   [[nodiscard]] const trace_event& event(std::uint32_t index) const { return data_.events[index]; }
-  [[nodiscard]] std::uint32_t event_count() const noexcept { return static_cast<std::uint32_t>(data_.events.size()); }
+  [[nodiscard]] std::uint32_t event_count() const noexcept { return static_cast<std::uint32_t>(event_count_); }
   /// The rarer fields of an event, to be changed: its own, made when first asked for. Valid until the next call for
   /// another event.
   event_detail& detail(std::uint32_t event) {
@@ -105,6 +119,7 @@ class trace_builder {
   void add_metadata(std::string key, std::string json) { metadata_.push_back({std::move(key), std::move(json)}); }
   [[nodiscard]] trace_info& info() noexcept { return data_.info; }
   [[nodiscard]] loss_counts& losses() noexcept { return data_.losses; }
+  [[nodiscard]] std::uint32_t track_count() const noexcept { return static_cast<std::uint32_t>(data_.tracks.size()); }
   [[nodiscard]] trace_track& track(std::uint32_t index) { return data_.tracks[index]; }
   [[nodiscard]] const trace_track& track(std::uint32_t index) const { return data_.tracks[index]; }
   [[nodiscard]] std::uint32_t process_count() const noexcept {
@@ -132,10 +147,14 @@ class trace_builder {
     const auto found = sources_.find(source_key(d.source_file, d.source_line));
     return found != sources_.end() && found->second == at;
   }
+  void drop_raw_events();
   std::string first_fault() const;
-  std::string event_fault(std::uint32_t index, std::vector<std::int64_t>& free_from) const;
+  std::string events_fault() const;
+  std::string event_fault(std::uint32_t index) const;
+  [[nodiscard]] bool is_sound(const trace_event& e, std::uint32_t index) const noexcept;
 
   detail::trace_data data_;
+  std::size_t event_count_ = 0;  // added; behind them raw events
   std::vector<trace_metadata> metadata_;
   std::unordered_map<std::uint64_t, std::uint32_t> sources_;  // by file and line: the entry that all of it share
 };
@@ -144,6 +163,7 @@ class trace_builder {
 
 inline trace trace_builder::finish(std::error_code& ec) {
   ec.clear();
+  drop_raw_events();
   const std::string fault = first_fault();
   trace result;
   if (!fault.empty()) {
@@ -153,13 +173,32 @@ inline trace trace_builder::finish(std::error_code& ec) {
     result.metadata_ = std::move(metadata_);
   }
   data_ = detail::trace_data();
+  event_count_ = 0;
   metadata_.clear();
   sources_.clear();
   return result;
 }
 
-// `free_from[parent + 1]` is the time from which that parent has no further child yet ([0]: the track itself).
-inline std::string trace_builder::event_fault(std::uint32_t index, std::vector<std::int64_t>& free_from) const {
+inline void trace_builder::drop_raw_events() {
+  data_.events.resize(event_count_);
+  // Room that was never written takes address space only; more of it than events would be odd all the same.
+  if (data_.events.capacity() > 2 * event_count_) data_.events.shrink_to_fit();
+}
+
+// Whether the event keeps the rules that concern it and its parent alone. Nearly every event of every trace does: which
+// rule one breaks is then found out by event_fault().
+inline bool trace_builder::is_sound(const trace_event& e, std::uint32_t index) const noexcept {
+  const std::uint64_t duration = static_cast<std::uint64_t>(e.end_ns) - static_cast<std::uint64_t>(e.begin_ns);
+  if (e.end_ns < e.begin_ns || duration >= INT64_MAX || e.name >= data_.strings.size()) return false;
+  if (e.detail != npos && e.detail >= data_.details.size()) return false;
+  if (e.parent == npos) return true;
+  if (e.parent >= index) return false;
+  const trace_event& p = data_.events[e.parent];
+  return p.track == e.track && e.begin_ns >= p.begin_ns && e.end_ns <= p.end_ns;
+}
+
+// Which rule the event breaks; those before it on its track break none.
+inline std::string trace_builder::event_fault(std::uint32_t index) const {
   const trace_event& e = data_.events[index];
   const trace_track& track = data_.tracks[e.track];
   if (e.end_ns < e.begin_ns) return "ends before it begins";
@@ -173,34 +212,42 @@ inline std::string trace_builder::event_fault(std::uint32_t index, std::vector<s
     if (p.track != e.track) return "has its parent on another track";
     if (e.begin_ns < p.begin_ns || e.end_ns > p.end_ns) return "lies outside its parent";
   }
-  std::int64_t& free = free_from[e.parent == npos ? 0 : e.parent - track.first_event + 1];
-  if (e.begin_ns < free) return "overlaps the event before it";
-  free = e.end_ns;
+  std::uint32_t sibling = index;
+  while (sibling-- > track.first_event)
+    if (data_.events[sibling].parent == e.parent)
+      return e.begin_ns < data_.events[sibling].end_ns ? "overlaps the event before it"
+                                                       : "does not follow its parent or a sibling";
+  return "does not follow its parent or a sibling";
+}
+
+inline std::string trace_builder::events_fault() const {
+  const auto text_of = [this](std::uint32_t event) {
+    return "trace: event " + std::to_string(event) + " ('" + std::string(data_.strings[data_.events[event].name]) +
+           "') " + event_fault(event);
+  };
+  for (const trace_track& track : data_.tracks) {
+    if (track.process >= data_.processes.size()) return "trace: track '" + track.name + "' has no process";
+    const bool nests = track.kind == track_kind::thread;
+    // Preorder: walking back from an event over parents must meet the event that was added last. The one met before
+    // that is the event's sibling.
+    std::uint32_t open = npos;
+    for (std::uint32_t i = track.first_event; i < track.first_event + track.event_count; ++i) {
+      const trace_event& e = data_.events[i];
+      if (!is_sound(e, i) || (!nests && e.parent != npos)) return text_of(i);
+      if (!nests) continue;
+      std::uint32_t sibling = npos;
+      for (; open != npos && open != e.parent; open = data_.events[open].parent) sibling = open;
+      if (open != e.parent || (sibling != npos && e.begin_ns < data_.events[sibling].end_ns)) return text_of(i);
+      open = i;
+    }
+  }
   return "";
 }
 
 inline std::string trace_builder::first_fault() const {
   if (data_.events.size() >= npos) return "trace: more than 4294967294 events; record fewer steps";
   if (data_.tracks.size() > 0xfffffu) return "trace: more than 1048575 tracks";
-  std::vector<std::int64_t> free_from;
-  for (const trace_track& track : data_.tracks) {
-    if (track.process >= data_.processes.size()) return "trace: track '" + track.name + "' has no process";
-    free_from.assign(track.kind == track_kind::thread ? track.event_count + 1u : 0u, INT64_MIN);
-    // Preorder: walking back from an event over parents must meet the event that was added last.
-    std::uint32_t open = npos;
-    for (std::uint32_t i = track.first_event; i < track.first_event + track.event_count; ++i) {
-      std::string fault = event_fault(i, free_from);
-      if (fault.empty() && track.kind == track_kind::thread) {
-        const std::uint32_t parent = data_.events[i].parent;
-        while (open != npos && open != parent) open = data_.events[open].parent;
-        if (open != parent) fault = "does not follow its parent or a sibling";
-        open = i;
-      }
-      if (!fault.empty())
-        return "trace: event " + std::to_string(i) + " ('" + std::string(data_.strings[data_.events[i].name]) + "') " +
-               fault;
-    }
-  }
+  if (std::string fault = events_fault(); !fault.empty()) return fault;
   const auto known = [this](std::uint32_t event) { return event < data_.events.size(); };
   for (const trace_link& link : data_.links)
     if (!known(link.from) || !known(link.to)) return "trace: a link names an event that does not exist";

@@ -13,8 +13,11 @@
 
 #include <stepprof/core/cold_paths.hpp>
 #include <stepprof/core/own_cost.hpp>
+#include <stepprof/trace/event_placer.hpp>
 #include <stepprof/trace/input_text.hpp>
+#include <stepprof/trace/large_pages.hpp>
 #include <stepprof/trace/memory_match.hpp>
+#include <stepprof/trace/name_resolver.hpp>
 #include <stepprof/trace/step_layout.hpp>
 #include <stepprof/trace/time_base.hpp>
 #include <stepprof/trace/trace_builder.hpp>
@@ -37,40 +40,6 @@ struct window_facts {
   std::string process_name;  // empty: what set_process_name() said
 };
 
-// The texts of the log's name ids, each looked up once.
-class name_resolver {
- public:
-  // A name in the trace. Those of call sites have an entry of details(), which says where they stand.
-  struct name {
-    std::uint32_t text = npos;
-    std::uint32_t detail = npos;
-  };
-
-  explicit name_resolver(trace_builder& builder) : builder_(builder) {}
-  const name& of(std::uint32_t id) {
-    const auto [found, fresh] = known_.try_emplace(id);
-    if (fresh) found->second = resolve(id);
-    return found->second;
-  }
-  std::uint32_t operator()(std::uint32_t id) { return of(id).text; }
-
- private:
-  name resolve(std::uint32_t id) {
-    if (id == overflow_name) return {builder_.intern("(names overflow)"), npos};
-    const name_table& table =
-        (id & runtime_name_bit) == 0 ? the_names.sites : the_names.runtime[(id & runtime_table_bit) != 0 ? 1 : 0];
-    const name_table::node* const node = table.find(id & place_mask);
-    if (node == nullptr) return {builder_.intern("(unknown name)"), npos};
-    name result;
-    result.text = builder_.intern({node->text(), node->size});
-    if (node->file_size != 0)
-      result.detail = builder_.source(builder_.intern({node->text() + node->size, node->file_size}), node->line);
-    return result;
-  }
-  trace_builder& builder_;
-  std::unordered_map<std::uint32_t, name> known_;
-};
-
 // One window on its way to a trace.
 class window_assembly {
  public:
@@ -81,11 +50,8 @@ class window_assembly {
     std::string name;
   };
 
-  window_assembly(const window_facts& window, std::uint64_t end_ticks, tick_converter convert, const time_base& time)
-      : window_(window), end_ticks_(end_ticks), convert_(convert), name_(builder_) {
+  explicit window_assembly(const window_facts& window) : window_(window), name_(builder_), placer_(builder_, name_) {
     trace_info& info = builder_.info();
-    info.begin_ns = convert_(window_.open_ticks);
-    info.base_time_ns = time.oldest().wall_ns;
     info.cycle = window_.cycle;
     info.trace_id = window_.trace_id;
     info.partial = window_.partial;
@@ -98,6 +64,23 @@ class window_assembly {
   }
   trace_builder& builder() noexcept { return builder_; }
 
+  // Makes room for the events of all threads, which are replayed into one array.
+  void reserve_events(std::size_t count) { reserve_large(builder_.raw_events(), count); }
+  // The array, with room in front for the steps of a thread that comes next.
+  std::vector<trace_event>& events_of(std::uint32_t thread) {
+    const auto steps = std::count_if(window_.borders.begin(), window_.borders.end(),
+                                     [thread](const step_border& b) { return b.thread == thread; });
+    builder_.raw_events().resize(builder_.raw_events().size() + static_cast<std::size_t>(steps));
+    return builder_.raw_events();
+  }
+  // When all are replayed: where the window ends, and what its times are in ns.
+  void set_times(std::uint64_t end_ticks, const tick_converter& convert, const time_base& time) {
+    end_ticks_ = end_ticks;
+    convert_ = convert;
+    placer_.set_clock(convert);
+    builder_.info().begin_ns = convert_(window_.open_ticks);
+    builder_.info().base_time_ns = time.oldest().wall_ns;
+  }
   void add_process(const std::string& name);
   void add_loss_notes();
   void assemble(std::vector<thread_part>& threads);
@@ -110,24 +93,16 @@ class window_assembly {
   void add_thread(thread_part& part);
   void add_apart(const thread_part& part, const std::vector<trace_event>& apart);
   void add_steps_apart();
-  // From a thread's own event indices to the trace's.
-  struct index_map {
-    std::uint32_t offset = 0;
-    std::vector<std::uint32_t> place;  // empty: all moved by `offset`
-    std::uint32_t operator()(std::uint32_t old) const {
-      return old == npos ? npos : place.empty() ? offset + old : place[old];
-    }
-  };
-  void add_facts(std::vector<thread_record::scope_fact> facts, const index_map& event_of);
+  void add_facts(std::vector<thread_record::scope_fact> facts, const event_places& event_of);
   void add_fact(const thread_record::scope_fact& fact, std::uint32_t event, std::vector<trace_argument>& arguments);
   void add_inputs(std::uint32_t event, const std::string& bytes);
-  std::uint32_t add_converted(trace_event e, std::uint32_t parent_offset);
 
   const window_facts& window_;
-  std::uint64_t end_ticks_;
+  std::uint64_t end_ticks_ = 0;
   tick_converter convert_;
   trace_builder builder_;
   name_resolver name_;
+  event_placer placer_;
   std::vector<step_span> spans_;
   std::vector<step_span> spans_of_thread_;  // those of the thread being added ...
   std::vector<std::size_t> span_index_;     // ... and where they stand in spans_
@@ -176,7 +151,7 @@ inline std::vector<step_border> window_assembly::place_borders(const std::vector
   end.ticks = end_ticks_;
   borders.push_back(window_.end_border ? *window_.end_border : end);
   for (const thread_part& part : threads) {
-    const std::vector<trace_event>& events = part.record.events;
+    const event_list& events = part.record.events;
     const auto settled = [&events](std::uint32_t scope) {
       while (scope != npos && (events[scope].flags & stray_flags) != 0) scope = events[scope].parent;
       return scope;
@@ -192,9 +167,7 @@ inline std::vector<step_border> window_assembly::place_borders(const std::vector
     if (window_.end_border || part.record.thread != end.thread) continue;
     borders.back().position = static_cast<std::uint32_t>(events.size());
     borders.back().ticks = part.record.cut_ticks;  // as its open scopes, one of which may enclose the step
-    for (std::uint32_t i = 0; i < events.size(); ++i)
-      if ((events[i].flags & trace_event::unfinished) != 0 && (events[i].flags & stray_flags) == 0)
-        borders.back().innermost = i;
+    borders.back().innermost = part.replay->innermost();
   }
   return borders;
 }
@@ -204,7 +177,7 @@ inline void window_assembly::find_steps(const std::vector<thread_part>& threads)
   const std::vector<step_border> borders = place_borders(threads);
   builder_.info().first_step = borders.front().number;
   builder_.info().last_step = borders[borders.size() - 2].number;
-  static const std::vector<trace_event> none;
+  static const event_list none;
   for (std::size_t first = 0; first + 1 < borders.size();) {
     // The steps that one thread began in a row.
     const std::uint32_t thread = borders[first].thread;
@@ -228,20 +201,6 @@ inline void window_assembly::find_steps(const std::vector<thread_part>& threads)
   span_event_.assign(spans_.size(), npos);
 }
 
-inline std::uint32_t window_assembly::add_converted(trace_event e, std::uint32_t parent_offset) {
-  const bool is_step = (e.flags & trace_event::step) != 0;
-  e.begin_ns = convert_(static_cast<std::uint64_t>(e.begin_ns));
-  e.end_ns = convert_(static_cast<std::uint64_t>(e.end_ns));
-  if (!is_step) {
-    const name_resolver::name& name = name_.of(e.name);
-    e.name = name.text;
-    e.detail = name.detail;
-    ++((e.flags & trace_event::unfinished) != 0 ? builder_.losses().unfinished : builder_.losses().kept);
-  }
-  if (e.parent != npos) e.parent += parent_offset;
-  return builder_.add_event(e);
-}
-
 inline void window_assembly::add_thread(thread_part& part) {
   thread_record& record = part.record;
   trace_track track;
@@ -257,22 +216,13 @@ inline void window_assembly::add_thread(thread_part& part) {
     if (spans_[i].nests) {
       span_index_.push_back(i);
       spans_of_thread_.push_back(spans_[i]);
+      builder_.intern("ProfilerStep#" + std::to_string(spans_[i].number));  // in front of the scopes' names
     }
-  event_order order = order_events(std::move(record.events), spans_of_thread_);
-  const std::uint32_t first = builder_.event_count();
-  for (std::size_t i = 0; i < spans_of_thread_.size(); ++i) {
-    order.nested[order.step_place[i]].name =
-        builder_.intern("ProfilerStep#" + std::to_string(spans_of_thread_[i].number));
-    span_event_[span_index_[i]] = first + order.step_place[i];
-  }
-  for (const trace_event& e : order.nested) add_converted(e, first);
-  const std::uint32_t first_apart = builder_.event_count();
-  add_apart(part, order.apart);
-  index_map event_of;
-  event_of.offset = first;
-  event_of.place = std::move(order.place);
-  for (std::uint32_t& place : event_of.place)
-    place = (place & event_order::apart_bit) != 0 ? first_apart + (place & ~event_order::apart_bit) : first + place;
+  std::vector<trace_event> apart;
+  std::vector<std::uint32_t> step_places;
+  const event_places event_of = placer_.place(record.events, record.has_strays, spans_of_thread_, step_places, apart);
+  for (std::size_t i = 0; i < step_places.size(); ++i) span_event_[span_index_[i]] = step_places[i];
+  add_apart(part, apart);
   add_facts(std::move(record.facts), event_of);
   for (const thread_record::memory_report& m : record.memory)
     memory_.push_back({m.ticks, m.address, m.bytes, event_of(m.event), track_index, m.is_free});
@@ -300,7 +250,7 @@ inline void window_assembly::add_apart(const thread_part& part, const std::vecto
   track.sort_index = part.record.thread;
   track.name = part.name;
   builder_.add_track(std::move(track));
-  for (const trace_event& e : apart) add_converted(e, 0);
+  for (const trace_event& e : apart) placer_.add_apart(e);
   builder_.add_note("scopes_apart", std::to_string(apart.size()) +
                                         " scope(s) did not end in the order in which they began, or ended on another "
                                         "thread; they are on an async track, with self time 0");
@@ -318,13 +268,7 @@ inline void window_assembly::add_steps_apart() {
         builder_.add_track(std::move(track));
         any = true;
       }
-      trace_event e;
-      e.begin_ns = static_cast<std::int64_t>(spans_[i].begin_ticks);
-      e.end_ns = static_cast<std::int64_t>(spans_[i].end_ticks);
-      e.set_kind(scope_kind::user_annotation);
-      e.flags = trace_event::step | (spans_[i].complete ? 0u : std::uint32_t{trace_event::unfinished});
-      e.name = builder_.intern("ProfilerStep#" + std::to_string(spans_[i].number));
-      span_event_[i] = add_converted(e, 0);
+      span_event_[i] = placer_.add_step(spans_[i], npos);
     }
     builder_.add_step({spans_[i].number, convert_(spans_[i].begin_ticks), convert_(spans_[i].end_ticks), span_event_[i],
                        spans_[i].complete});
@@ -396,7 +340,7 @@ inline void window_assembly::add_fact(const thread_record::scope_fact& fact, std
   }
 }
 
-inline void window_assembly::add_facts(std::vector<thread_record::scope_fact> facts, const index_map& event_of) {
+inline void window_assembly::add_facts(std::vector<thread_record::scope_fact> facts, const event_places& event_of) {
   // Arguments of one scope may come in several pieces, with other scopes' between them.
   std::stable_sort(facts.begin(), facts.end(), [](const auto& a, const auto& b) { return a.event < b.event; });
   std::vector<trace_argument> arguments;
@@ -410,7 +354,8 @@ inline void window_assembly::add_facts(std::vector<thread_record::scope_fact> fa
 }
 
 inline void window_assembly::assemble(std::vector<thread_part>& threads) {
-  for (thread_part& part : threads) skip_strays(part.record.events);
+  for (thread_part& part : threads)
+    if (part.record.has_strays) skip_strays(part.record.events);
   find_steps(threads);
   for (thread_part& part : threads) {
     const thread_record& record = part.record;

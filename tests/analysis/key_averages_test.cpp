@@ -31,6 +31,30 @@ void report(trace_builder& b, std::uint32_t event, std::int64_t bytes, std::int6
 
 }  // namespace
 
+// Catches: the cost of inner scopes left in their parent, a scope charged twice or for what lies inside its child,
+// steps and async events charged for scopes that they are not.
+TEST_CASE("self time is also given without what recording cost", "[key_averages]") {
+  test::event_builder b(
+      "t1: ProfilerStep#0[0..2000]{ f[100..1100]{ g[200..300] g[400..600]{ h[450..460] } } } f[2500..2510];"
+      "async2: f[0..50]");
+  b.builder.event(0).flags = trace_event::step;
+  b.builder.info().scope_cost_ns = 30;
+  b.builder.info().scope_cost_inside_ns = 12.25;
+  const event_averages rows = key_averages(b.builder.finish());
+  CHECK(rows.at("ProfilerStep*").inner_scopes == 1);
+  CHECK(rows.at("ProfilerStep*").self_ns == 1000);
+  CHECK(rows.at("ProfilerStep*").corrected_self_ns == 982);  // 17.75 of the f in it
+  CHECK(rows.at("f").inner_scopes == 2);
+  CHECK(rows.at("f").self_ns == 710);
+  CHECK(rows.at("f").corrected_self_ns == 650);  // 2 x 12.25 of its own, 2 x 17.75 of the g in it
+  CHECK(rows.at("g").self_ns == 290);
+  CHECK(rows.at("g").corrected_self_ns == 248);  // 2 x 12.25, and 17.75 of h
+  CHECK(rows.at("h").corrected_self_ns == 0);    // less than what it costs to record it
+  CHECK(rows.total_average().corrected_self_ns == 982 + 650 + 248);
+  const event_averages unmeasured = key_averages(test::events("t1: f[0..10]{ g[2..3] }"));
+  CHECK(unmeasured.at("f").corrected_self_ns == 9);
+}
+
 // Catches: sums, averages or the order of first appearance being wrong in the plainest case.
 TEST_CASE("events of one name are one row, in the order of their first begin", "[key_averages]") {
   const event_averages rows = key_averages(test::events("t1: b[5..10]{ a[6..8] } a[12..20]; t2: c[0..3]"));

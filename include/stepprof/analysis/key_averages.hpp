@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -62,6 +63,11 @@ struct event_average {
   std::int64_t top_level_ns = 0;   ///< Part of total_ns that no other scope of the thread encloses.
   std::int64_t min_ns = 0;         ///< Shortest and longest event.
   std::int64_t max_ns = 0;
+  std::int64_t inner_scopes = 0;  ///< Scopes directly inside these.
+  /// self_ns without what recording cost: of each call the part that lies inside its own time, and of each scope
+  /// directly inside it the rest (trace_info::scope_cost_ns, an estimate: an empty scope's, measured at the start of
+  /// the session). Not below 0; self_ns itself where the cost was not measured. Arguments and memory reports cost more.
+  std::int64_t corrected_self_ns = 0;
   memory_sums self_memory;   ///< Reported while an event of this row was the innermost open one.
   memory_sums total_memory;  ///< With all that is nested in it; the outermost event counts, as for total_ns.
 
@@ -164,6 +170,8 @@ inline void add_row(event_average& row, const event_average& other) {
   add_to(row.async_ns, other.async_ns);
   add_to(row.unfinished_ns, other.unfinished_ns);
   add_to(row.top_level_ns, other.top_level_ns);
+  add_to(row.inner_scopes, other.inner_scopes);
+  add_to(row.corrected_self_ns, other.corrected_self_ns);
   row.self_memory += other.self_memory;
   row.total_memory += other.total_memory;
   row.is_step = row.is_step || other.is_step;
@@ -239,8 +247,10 @@ class averager {
     std::int64_t calls = 0, unfinished = 0;
     std::int64_t self_ns = 0, total_ns = 0, async_ns = 0, unfinished_ns = 0, top_level_ns = 0;
     std::int64_t min_ns = INT64_MAX, max_ns = INT64_MIN;
-    std::uint32_t open = 0;  // events of the group around the event that is looked at
-    bool is_async = true;    // until an event on a thread shows otherwise
+    std::int64_t inner_scopes = 0;
+    std::int64_t recorded = 0;  // calls that are scopes of a thread: no steps, nothing async
+    std::uint32_t open = 0;     // events of the group around the event that is looked at
+    bool is_async = true;       // until an event on a thread shows otherwise
   };
   struct memory_of_group {
     memory_sums self, total;
@@ -322,6 +332,10 @@ class averager {
       for (; !open_.empty() && open_.back().event != outer; open_.pop_back()) --groups_[open_.back().group].open;
       const std::uint32_t g = group_of(i);
       add_event(g, i, is_async);
+      if (!is_async && !trace_.events()[i].has(trace_event::step)) {
+        ++groups_[g].recorded;
+        if (!open_.empty()) ++groups_[open_.back().group].inner_scopes;
+      }
       if (is_async) continue;
       ++groups_[g].open;
       open_event& opened = open_.emplace_back();  // field by field: a whole one would be written twice
@@ -392,7 +406,18 @@ class averager {
       row.total_memory = memory_[g].total;
     }
   }
-  static void add_sums(event_average& row, const group_sums& sums) noexcept {
+  // Without what recording added to the self time of these events.
+  [[nodiscard]] std::int64_t corrected_self_ns(const group_sums& sums) const noexcept {
+    const double inside_ns = trace_.info().scope_cost_inside_ns;
+    const double outside_ns = trace_.info().scope_cost_ns - inside_ns;
+    const double added_ns =
+        static_cast<double>(sums.recorded) * inside_ns + static_cast<double>(sums.inner_scopes) * outside_ns;
+    if (!(added_ns > 0)) return sums.self_ns;
+    return added_ns >= static_cast<double>(sums.self_ns)
+               ? 0
+               : sums.self_ns - static_cast<std::int64_t>(std::round(added_ns));
+  }
+  void add_sums(event_average& row, const group_sums& sums) const noexcept {
     row.is_async = sums.is_async;
     row.calls = sums.calls;
     row.unfinished = sums.unfinished;
@@ -403,6 +428,8 @@ class averager {
     row.top_level_ns = sums.top_level_ns;
     row.min_ns = sums.min_ns;
     row.max_ns = sums.max_ns;
+    row.inner_scopes = sums.inner_scopes;
+    row.corrected_self_ns = corrected_self_ns(sums);
   }
 
   // The texts of a row come from its first event, but for the place in the source: from the first that has one.

@@ -42,7 +42,7 @@ struct table_options {
 
   /// Further columns after `# of Calls`, from: `allocated_bytes self_allocated_bytes freed_bytes self_freed_bytes
   /// allocation_count self_allocation_count free_count self_free_count unmatched_frees min_time max_time
-  /// unfinished_count source`.
+  /// corrected_self_time unfinished_count source`.
   std::vector<std::string> columns = {};
 
   // Lines after the total. Lost and unfinished scopes, and what percentages refer to when several threads were
@@ -117,6 +117,8 @@ inline constexpr table_field table_fields[] = {
      [](const event_average& r) { return r.self_memory.unmatched_frees; }},
     {"min_time", "CPU time min", field_kind::time, [](const event_average& r) { return r.min_ns; }},
     {"max_time", "CPU time max", field_kind::time, [](const event_average& r) { return r.max_ns; }},
+    {"corrected_self_time", "Corrected Self", field_kind::time,
+     [](const event_average& r) { return r.corrected_self_ns; }},
     {"unfinished_count", "# Unfinished", field_kind::count, [](const event_average& r) { return r.unfinished; }},
 };
 

@@ -16,7 +16,8 @@ struct slow_readings {
   ~slow_readings() { test::fake_clock::ticks_per_reading(0); }
 };
 
-// Catches: a cost that is a constant, or of one clock reading; the part that a scope shows of it mixed up with the rest.
+// Catches: a cost that is a constant, or of one clock reading; the part that a scope shows of it mixed up with the
+// rest.
 TEST_CASE("each session measures what a scope costs", "[own_cost]") {
   stepprof::profile prof(stepprof::profile_options(), stepprof::deferred);
   {

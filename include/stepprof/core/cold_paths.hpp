@@ -558,7 +558,9 @@ inline bool append_record(std::uint32_t what, bool timed, const record_part* par
   std::uint32_t payload = 0;
   for (std::uint32_t i = 0; i < count; ++i) payload += parts[i].bytes;
   const std::uint32_t padded = (payload + 7) & ~7u;
-  const stamp now = read_clock();
+  // Facts have no time: for them the clock is read only where it begins a chunk.
+  const bool fits = static_cast<std::int64_t>(log->room) >= std::int64_t{8} + padded;
+  const stamp now = timed || log->deep || !fits ? read_clock() : stamp{0, log->high};
   if (reserve < 0) {  // the end of a manual scope of this thread
     std::uint64_t serial = 0;
     std::memcpy(&serial, parts[0].data, 8);

@@ -73,7 +73,7 @@ class cost_measurement {
     std::uint64_t sum = 0;
     for (std::uint32_t i = 0; i < scopes; ++i) {
       const word* const pair = reinterpret_cast<const word*>(first) + std::size_t{2} * i;
-      sum += static_cast<std::uint32_t>(pair[1].low - pair[0].low);
+      sum += pair[1].low - pair[0].low;
     }
     return sum;
   }

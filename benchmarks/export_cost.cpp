@@ -141,8 +141,9 @@ struct pair {
   double value;
   double baseline;
 };
-pair compare(int rounds, const std::function<void()>& value, const std::function<void()>& baseline,
-             const std::function<void()>& between = [] {}) {
+pair compare(
+    int rounds, const std::function<void()>& value, const std::function<void()>& baseline,
+    const std::function<void()>& between = [] {}) {
   const std::vector<double> least = benchmark::interleaved_minima(rounds, {value, between, baseline, between});
   return {least[0], least[2]};
 }
@@ -184,23 +185,23 @@ void write_by_printf(const stepprof::trace& t, const std::string& path) {
 #if WITH_NLOHMANN
 void write_by_nlohmann(const stepprof::trace& t, const std::string& path) {
   nlohmann::json events = nlohmann::json::array();
-  for_each_number(t, [&](const stepprof::trace_event& e, std::uint64_t i, const stepprof::trace_argument* args,
-                         const char* name) {
-    events.push_back({{"ph", "X"},
-                      {"cat", "cpu_op"},
-                      {"name", name},
-                      {"pid", 1},
-                      {"tid", 1},
-                      {"ts", static_cast<double>(e.begin_ns) / 1000},
-                      {"dur", static_cast<double>(e.duration_ns()) / 1000},
-                      {"args",
-                       {{"External id", i + 1},
-                        {"Record function id", 0},
-                        {"Ev Idx", i},
-                        {t.text(args[0].key), args[0].int64},
-                        {t.text(args[1].key), args[1].real},
-                        {t.text(args[2].key), t.text(args[2].text)}}}});
-  });
+  for_each_number(
+      t, [&](const stepprof::trace_event& e, std::uint64_t i, const stepprof::trace_argument* args, const char* name) {
+        events.push_back({{"ph", "X"},
+                          {"cat", "cpu_op"},
+                          {"name", name},
+                          {"pid", 1},
+                          {"tid", 1},
+                          {"ts", static_cast<double>(e.begin_ns) / 1000},
+                          {"dur", static_cast<double>(e.duration_ns()) / 1000},
+                          {"args",
+                           {{"External id", i + 1},
+                            {"Record function id", 0},
+                            {"Ev Idx", i},
+                            {t.text(args[0].key), args[0].int64},
+                            {t.text(args[1].key), args[1].real},
+                            {t.text(args[2].key), t.text(args[2].text)}}}});
+      });
   raw_write(path, nlohmann::json{{"traceEvents", std::move(events)}}.dump());
 }
 #endif
@@ -278,10 +279,12 @@ class program {
   void peers(const stepprof::trace& t) {
     const int rounds = report_.quick() ? 1 : 3;
     const auto ours = [&] { stepprof::export_chrome_trace(t, path_); };
-    const pair printf_ns = compare(rounds, [&] { write_by_printf(t, path_); }, ours, removing(path_));
+    const pair printf_ns = compare(
+        rounds, [&] { write_by_printf(t, path_); }, ours, removing(path_));
     add("json_fprintf", "peer: fprintf -> fresh file", printf_ns, "ours", "");
 #if WITH_NLOHMANN
-    const pair nlohmann_ns = compare(rounds, [&] { write_by_nlohmann(t, path_); }, ours, removing(path_));
+    const pair nlohmann_ns = compare(
+        rounds, [&] { write_by_nlohmann(t, path_); }, ours, removing(path_));
     add("json_nlohmann", "peer: nlohmann build, dump -> fresh file", nlohmann_ns, "ours", "");
 #endif
   }

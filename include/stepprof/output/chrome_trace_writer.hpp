@@ -35,7 +35,7 @@ struct chrome_trace_result {
   std::uint64_t flows = 0;           ///< Arrows: pairs of s and f.
   std::uint64_t flows_left_out = 0;  ///< Arrows that at no ns would be tied to the right scopes in every viewer.
   std::uint64_t deep_scopes = 0;     ///< Written, but nested deeper than Perfetto shows (512).
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;           ///< Of JSON, before any compression.
 };
 
 // --------------------------------------------------------------------------------------------------------------------

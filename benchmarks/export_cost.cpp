@@ -1,5 +1,5 @@
-// What it costs to write a recording as a Chrome trace and to read it back: per event, beside the raw write of the same
-// bytes, beside what other writers take for the same document, in one run.
+// What it costs to write a recording as a Chrome trace, plain and compressed, and to read it back: per event, beside
+// the raw write of the same bytes, beside zlib alone, beside what other writers take for the same document, in one run.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -19,11 +19,13 @@
 
 #include <stepprof/stepprof.hpp>
 
-#if __has_include(<nlohmann/json.hpp>)
+#if WITH_tools
 #include <nlohmann/json.hpp>
 
 #include <stepprof/tools/trace_reader.hpp>
-#define WITH_NLOHMANN 1
+#endif
+#if WITH_zlib
+#include <stepprof/adapters/zlib.hpp>
 #endif
 
 #include "support/report.hpp"
@@ -148,6 +150,27 @@ pair compare(
   return {least[0], least[2]};
 }
 
+#if WITH_zlib
+// zlib at its fastest level, as it comes, over bytes in memory. Returns the number of bytes that it makes.
+std::size_t compress(std::string& text) {
+  std::vector<unsigned char> out(piece);
+  z_stream stream = {};
+  check(deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK, "deflateInit2");
+  for (std::size_t at = 0; at <= text.size(); at += piece) {
+    stream.next_in = reinterpret_cast<Bytef*>(&text[at]);
+    stream.avail_in = static_cast<uInt>((std::min)(piece, text.size() - at));
+    do {
+      stream.next_out = out.data();
+      stream.avail_out = static_cast<uInt>(out.size());
+      deflate(&stream, at + piece > text.size() ? Z_FINISH : Z_NO_FLUSH);
+    } while (stream.avail_out == 0);
+  }
+  const std::size_t size = stream.total_out;
+  deflateEnd(&stream);
+  return size;
+}
+#endif
+
 // --- the same document by other means -------------------------------------------------------------------------------
 
 // The events alone, as a program without a library might write them.
@@ -182,7 +205,7 @@ void write_by_printf(const stepprof::trace& t, const std::string& path) {
   check(std::fclose(out) == 0, "fclose");
 }
 
-#if WITH_NLOHMANN
+#if WITH_tools
 void write_by_nlohmann(const stepprof::trace& t, const std::string& path) {
   nlohmann::json events = nlohmann::json::array();
   for_each_number(
@@ -220,6 +243,7 @@ class program {
     to_file("export_json_plain", "no arguments -> fresh file", plain, "");
     to_nowhere(full);
     to_memory(full);
+    compressed(full);
     peers(full);
     read_back(full);
   }
@@ -276,13 +300,33 @@ class program {
     add("export_json_string", "three arguments -> fresh string", ns, "append of the bytes, 256 KiB pieces", "");
   }
 
+  void compressed(const stepprof::trace& t) {
+#if WITH_zlib
+    const std::string path = path_ + ".gz";
+    std::string text = json_of(t, path);
+    stepprof::export_chrome_trace(t, path);
+    const auto size = static_cast<double>(std::filesystem::file_size(path));
+    std::filesystem::remove(path);
+    std::size_t zlib_size = 0;
+    const pair ns = compare(
+        report_.quick() ? 1 : 7, [&] { stepprof::export_chrome_trace(t, path); }, [&] { zlib_size = compress(text); },
+        removing(path));
+    add("export_gzip", "three arguments -> fresh .json.gz", ns, "zlib level 1 of the same bytes", "ratio <= 1");
+    const auto each = static_cast<double>(events_);
+    report_.add({"export_gzip_bytes", "three arguments, .json.gz", size / each, "bytes/event",
+                 "zlib level 1 of the same bytes", static_cast<double>(zlib_size) / each, ""});
+#else
+    (void)t;
+#endif
+  }
+
   void peers(const stepprof::trace& t) {
     const int rounds = report_.quick() ? 1 : 3;
     const auto ours = [&] { stepprof::export_chrome_trace(t, path_); };
     const pair printf_ns = compare(
         rounds, [&] { write_by_printf(t, path_); }, ours, removing(path_));
     add("json_fprintf", "peer: fprintf -> fresh file", printf_ns, "ours", "");
-#if WITH_NLOHMANN
+#if WITH_tools
     const pair nlohmann_ns = compare(
         rounds, [&] { write_by_nlohmann(t, path_); }, ours, removing(path_));
     add("json_nlohmann", "peer: nlohmann build, dump -> fresh file", nlohmann_ns, "ours", "");
@@ -290,7 +334,7 @@ class program {
   }
 
   void read_back(const stepprof::trace& t) {
-#if WITH_NLOHMANN
+#if WITH_tools
     const std::string text = json_of(t, path_);
     const pair ns = compare(
         report_.quick() ? 1 : 5, [&] { check(!stepprof::parse_trace(text).events().empty(), "parse_trace"); },

@@ -28,13 +28,24 @@ inline std::error_code zlib_error(int code) noexcept {
   return std::make_error_code(code == Z_MEM_ERROR ? std::errc::not_enough_memory : std::errc::io_error);
 }
 
+// The fastest level with half of its usual table, which then stays in the cache, and with two earlier places looked at
+// instead of four: 8 % less time, which is what the JSON takes to be made, for 3 % more bytes of a trace.
+inline constexpr int zlib_memory = 7;
+inline int tune_zlib(z_stream& stream) noexcept {
+  return deflateTune(&stream, /*good_length*/ 4, /*max_lazy*/ 4, /*nice_length*/ 8, /*max_chain*/ 2);
+}
+
 // One gzip member, in bounded memory. The time in its header is 0, so that equal bytes stay equal.
 class zlib_sink final : public gzip_sink {
  public:
   explicit zlib_sink(byte_sink& to) : to_(to), buffer_(new char[zlib_piece]) {
-    const int code = deflateInit2(&stream_, Z_BEST_SPEED, Z_DEFLATED, zlib_gzip_window, 8, Z_DEFAULT_STRATEGY);
+    const int code =
+        deflateInit2(&stream_, Z_BEST_SPEED, Z_DEFLATED, zlib_gzip_window, zlib_memory, Z_DEFAULT_STRATEGY);
     is_open_ = code == Z_OK;
-    if (!is_open_) fail(zlib_error(code));
+    if (is_open_)
+      tune_zlib(stream_);
+    else
+      fail(zlib_error(code));
   }
   ~zlib_sink() override {
     if (is_open_) deflateEnd(&stream_);

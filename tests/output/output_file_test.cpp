@@ -256,4 +256,17 @@ TEST_CASE("several writers to one path do not mix", "[output_file]") {
   CHECK(folder.names() == names{"t"});
 }
 
+// Catches: room that was asked for ahead of the writes and is kept, or that shows in the size.
+TEST_CASE("a large file takes no more room than its bytes", "[output_file]") {
+  const test::temp_folder folder;
+  const std::string piece(300000, 'x');
+  output_file file(folder / "t");
+  for (int i = 0; i < 30; ++i) file.write(piece.data(), piece.size());
+  CHECK_FALSE(file.commit());
+  struct stat facts {};
+  REQUIRE(::stat((folder / "t").c_str(), &facts) == 0);
+  CHECK(facts.st_size == 9000000);
+  CHECK(facts.st_blocks * 512 < 9000000 + (1 << 20));
+}
+
 }  // namespace output_file_test

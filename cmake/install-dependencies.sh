@@ -2,7 +2,7 @@
 # Installs what is missing to build stepprof, and only that (Debian and Ubuntu, as root or with sudo). Elsewhere it names
 # what is missing and stops.
 #
-#   sh cmake/install-dependencies.sh [NAME...]      compiler clang cmake ninja fmt json catch2 eigen
+#   sh cmake/install-dependencies.sh [NAME...]      compiler clang cmake ninja fmt json catch2 eigen zlib
 set -eu
 [ $# -gt 0 ] || set -- compiler cmake ninja fmt json catch2 eigen
 
@@ -49,8 +49,9 @@ is_there() {
     json) has_header nlohmann/json.hpp ;;
     catch2) has_header catch2/catch.hpp || has_header catch2/catch_all.hpp ;;
     eigen) has_header Eigen/Core ;;
+    zlib) has_header zlib.h ;;
     *)
-      echo "install-dependencies.sh: there is no '$1'; there are: compiler clang cmake ninja fmt json catch2 eigen" >&2
+      echo "install-dependencies.sh: there is no '$1'; there are: compiler clang cmake ninja fmt json catch2 eigen zlib" >&2
       exit 2
       ;;
   esac
@@ -66,6 +67,7 @@ package_of() {
     json) echo nlohmann-json3-dev ;;
     catch2) echo catch2 ;;
     eigen) echo libeigen3-dev ;;
+    zlib) echo zlib1g-dev ;;
   esac
 }
 
@@ -79,6 +81,7 @@ describe() {
     json) echo "nlohmann_json 3.10 or newer (https://json.nlohmann.me)" ;;
     catch2) echo "Catch2 2.13 or 3 (https://github.com/catchorg/Catch2)" ;;
     eigen) echo "Eigen 3.3 or newer (https://eigen.tuxfamily.org)" ;;
+    zlib) echo "zlib with its header (https://zlib.net)" ;;
   esac
 }
 

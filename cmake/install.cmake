@@ -1,4 +1,4 @@
-# Installs the headers and a package for find_package(stepprof [COMPONENTS record stepprof tools]).
+# Installs the headers and a package for find_package(stepprof [COMPONENTS record stepprof tools zlib]).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -8,9 +8,10 @@ set(package_dir "${CMAKE_INSTALL_DATADIR}/cmake/stepprof")  # headers only: the 
 set(needs_record "")
 set(needs_stepprof fmt::fmt)
 set(needs_tools fmt::fmt nlohmann_json::nlohmann_json)
+set(needs_zlib fmt::fmt ZLIB::ZLIB)
 
 # One export set per component, so that stepprof::record can be loaded where fmt is not installed.
-foreach(component IN ITEMS record stepprof tools)
+foreach(component IN ITEMS record stepprof tools zlib)
   set(installable TRUE)
   foreach(need IN LISTS needs_${component})
     set(found FALSE)

@@ -14,7 +14,7 @@ if [ "${1-}" = --preset ]; then
   shift 2
 fi
 
-needs="compiler cmake ninja fmt json catch2 eigen"
+needs="compiler cmake ninja fmt json catch2 eigen zlib"
 [ "$preset" != clang ] || needs="clang $needs"
 # shellcheck disable=SC2086
 sh "$root/cmake/install-dependencies.sh" $needs

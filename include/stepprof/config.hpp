@@ -54,6 +54,13 @@
 #define STEPPROF_OWN
 #endif
 
+// The lowest byte of a number is the first one in memory.
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define STEPPROF_LITTLE_ENDIAN 0
+#else
+#define STEPPROF_LITTLE_ENDIAN 1
+#endif
+
 // [[nodiscard]] of a constructor, which is C++20 but which compilers take in C++17: a scope that is never given a name
 // ends where it begins.
 #if (defined(__clang__) && __clang_major__ >= 10) || (!defined(__clang__) && defined(__GNUC__) && __GNUC__ >= 10)

@@ -78,14 +78,16 @@ TEMPLATE_TEST_CASE("a file that is not committed leaves the old one", "[output_f
   CHECK(folder.names() == names{"t"});
 }
 
+// FC-51: sgl-project/sglang PR15326, pytorch/pytorch PR167601, PR56554. With zlib: tests/adapters/zlib_test.cpp.
 // Catches: a file whose name says gzip and whose bytes do not.
-TEMPLATE_TEST_CASE("a name that asks for gzip is refused", "[output_file]", output_file, portable_output_file) {
+TEMPLATE_TEST_CASE("without zlib a name that asks for gzip is refused", "[output_file]", output_file,
+                   portable_output_file) {
   const test::temp_folder folder;
   const std::error_code ec = write_file<TestType>(folder / "t.json.gz");
   CHECK(ec == errc::unsupported);
   CHECK(ec.message() == "cannot write '" + (folder / "t.json.gz") +
-                            "': gzip, which the name asks for, is not supported; leave out \".gz\" and compress the "
-                            "file afterwards");
+                            "': its name asks for gzip, which takes zlib; include <stepprof/adapters/zlib.hpp> in one "
+                            "source file of the program and link stepprof::zlib, or leave out \".gz\"");
   CHECK(write_file<TestType>(folder / "T.GZ") == errc::unsupported);
   CHECK(folder.names().empty());
   CHECK_FALSE(write_file<TestType>(folder / "gz"));
@@ -252,6 +254,19 @@ TEST_CASE("several writers to one path do not mix", "[output_file]") {
   const std::string text = test::contents_of(folder / "t");
   CHECK(text == std::string(20000, text.at(0)));
   CHECK(folder.names() == names{"t"});
+}
+
+// Catches: room that was asked for ahead of the writes and is kept, or that shows in the size.
+TEST_CASE("a large file takes no more room than its bytes", "[output_file]") {
+  const test::temp_folder folder;
+  const std::string piece(300000, 'x');
+  output_file file(folder / "t");
+  for (int i = 0; i < 30; ++i) file.write(piece.data(), piece.size());
+  CHECK_FALSE(file.commit());
+  struct stat facts {};
+  REQUIRE(::stat((folder / "t").c_str(), &facts) == 0);
+  CHECK(facts.st_size == 9000000);
+  CHECK(facts.st_blocks * 512 < 9000000 + (1 << 20));
 }
 
 }  // namespace output_file_test

@@ -250,4 +250,18 @@ TEST_CASE("names stay inside the directory", "[trace_handler]") {
   CHECK_THROWS_WITH(trace_handler(std::string("a\0b", 3)), "trace_handler: directory holds a zero byte; leave it out");
 }
 
+// FC-51. With zlib: tests/adapters/zlib_test.cpp.
+// Catches: compressed files that are asked for and found out to be impossible only when the first cycle is delivered.
+TEST_CASE("without zlib a handler of compressed files is refused", "[trace_handler]") {
+  trace_handler_options options;
+  options.use_gzip = true;
+  std::error_code ec;
+  validate(options, ec);
+  CHECK(ec == errc::unsupported);
+  CHECK(ec.message() ==
+        "trace_handler: use_gzip is true, which takes zlib; include <stepprof/adapters/zlib.hpp> in one source file of "
+        "the program and link stepprof::zlib, or leave it false");
+  CHECK_THROWS_AS(trace_handler("traces", options), error);
+}
+
 }  // namespace trace_handler_test

@@ -146,7 +146,9 @@ TEST_CASE("the decimal sign of the locale does not matter", "[trace_reader]") {
 // Catches: faults reported without their place, or read around in silence.
 TEST_CASE("bad files are refused with the place and the reason", "[trace_reader]") {
   CHECK(fault_of("") == "trace file: it is empty");
-  CHECK(fault_of("\x1f\x8b\x08") == "trace file: it is compressed (gzip); unpack it first");
+  CHECK(fault_of("\x1f\x8b\x08") ==
+        "trace file: it is compressed (gzip); unpack it first, or include <stepprof/adapters/zlib.hpp> in one source "
+        "file of the program and link stepprof::zlib");
   CHECK(fault_of("{}") == "trace file: there is no \"traceEvents\" in it, so it is not a Chrome trace");
   CHECK(fault_of("7") == "trace file: the file holds a single value instead of an object with \"traceEvents\"");
   CHECK(fault_of(R"({"traceEvents": {"a": 1}})") == "trace file: \"traceEvents\" is not an array");

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <stepprof/config.hpp>
@@ -97,19 +99,88 @@ class prepared_texts {
   std::string scratch_;
 };
 
+// Copies `size` bytes by blocks: up to copy_block - 1 more are read and written.
+inline constexpr std::size_t copy_block = 32;
+inline char* put_padded(char* out, const char* text, std::size_t size) noexcept {
+  char* const end = out + size;
+  for (; out < end; out += copy_block, text += copy_block) std::memcpy(out, text, copy_block);
+  return end;
+}
+
+// What events of one name, track, place in the source and list of argument keys have in common.
+class prepared_scope {
+ public:
+  [[nodiscard]] bool is_for(const trace_event& e, const event_detail& d, const trace_argument* args) const noexcept {
+    const bool same = ((name_ ^ e.name) | (track_and_kind_ ^ track_and_kind(e)) | (source_file_ ^ d.source_file) |
+                       (source_line_ ^ d.source_line)) == 0;
+    return same && keys_.size() == d.arg_count && has_keys(args);
+  }
+  void begin(const trace_event& e, const event_detail& d) {
+    name_ = e.name;
+    track_and_kind_ = track_and_kind(e);
+    source_file_ = d.source_file;
+    source_line_ = d.source_line;
+    keys_.clear();
+    bytes_.clear();
+  }
+  [[nodiscard]] std::string& bytes() noexcept { return bytes_; }
+  void end_head() noexcept { head_size_ = bytes_.size(); }
+  void end_source() noexcept { source_size_ = bytes_.size() - head_size_; }
+  void add_key(std::uint32_t text, std::string_view written) {
+    keys_.push_back({text, static_cast<std::uint32_t>(written.size()), bytes_.size()});
+    bytes_ += written;
+  }
+  void end() { bytes_.append(copy_block, ' '); }
+
+  // Room that these texts take, a single one or together.
+  [[nodiscard]] std::size_t room() const noexcept { return bytes_.size() + copy_block; }
+  // `","cat":"cpu_op","name":"...","pid":7,"tid":1`
+  [[nodiscard]] char* put_head(char* out) const noexcept { return put_padded(out, bytes_.data(), head_size_); }
+  // `,"Source":"file:line"` or nothing.
+  [[nodiscard]] char* put_source(char* out) const noexcept {
+    return put_padded(out, bytes_.data() + head_size_, source_size_);
+  }
+  // False for an argument that a later one replaces.
+  [[nodiscard]] bool has_key(std::size_t index) const noexcept { return keys_[index].size != 0; }
+  [[nodiscard]] std::size_t key_room(std::size_t index) const noexcept { return keys_[index].size + copy_block; }
+  // `,"key":`
+  [[nodiscard]] char* put_key(char* out, std::size_t index) const noexcept {
+    return put_padded(out, bytes_.data() + keys_[index].begin, keys_[index].size);
+  }
+
+ private:
+  struct key {
+    std::uint32_t text;
+    std::uint32_t size;  // 0: not written
+    std::size_t begin;
+  };
+  static std::uint32_t track_and_kind(const trace_event& e) noexcept { return e.track + e.kind_bits * (1u << 20); }
+  [[nodiscard]] bool has_keys(const trace_argument* args) const noexcept {
+    std::uint32_t different = 0;
+    for (const key& k : keys_) different |= k.text ^ (args++)->key;
+    return different == 0;
+  }
+
+  std::uint32_t name_ = npos;
+  std::uint32_t track_and_kind_ = npos;  // of no event
+  std::uint32_t source_file_ = npos;
+  std::uint32_t source_line_ = 0;
+  std::size_t head_size_ = 0;
+  std::size_t source_size_ = 0;
+  std::vector<key> keys_;
+  std::string bytes_;
+};
+
 class chrome_trace_texts {
  public:
-  explicit chrome_trace_texts(const trace& recording)
-      : trace_(recording), ops_(recording.text_count()), annotations_(recording.text_count()) {}
+  explicit chrome_trace_texts(const trace& recording) : trace_(recording), scopes_(max_scopes) {}
 
-  // `","cat":"cpu_op","name":"...","pid":`. Valid until the next call.
-  std::string_view head(const trace_event& e) {
-    const bool annotation = e.kind() == scope_kind::user_annotation;
-    return (annotation ? annotations_ : ops_).get(e.name, [&](std::string& out) {
-      out += annotation ? "\",\"cat\":\"user_annotation\",\"name\":" : "\",\"cat\":\"cpu_op\",\"name\":";
-      append_json_string(out, trace_.text(e.name));
-      out += ",\"pid\":";
-    });
+  // The texts of an event; `where` is `7,"tid":1` of its track. Valid until the next call.
+  const prepared_scope& scope(const trace_event& e, const event_detail& d, std::string_view where) {
+    const trace_argument* args = trace_.arguments().data() + d.first_arg;
+    std::unique_ptr<prepared_scope>& place = scopes_[slot(e, d)];
+    if (place != nullptr && place->is_for(e, d, args)) return *place;
+    return prepare(place, e, d, where);
   }
   // A JSON value given as text. Valid until the next call.
   std::string_view json(std::uint32_t text) {
@@ -118,56 +189,72 @@ class chrome_trace_texts {
     return values_->get(text, prepare);
   }
 
-  // `,"Source":"file:line"`. Valid until the next call.
-  std::string_view source(const event_detail& d) {
-    if (sources_.size() == max_sources) sources_.clear();  // only a file can have as many
-    const auto [at, is_new] = sources_.try_emplace(std::uint64_t{d.source_file} << 32 | d.source_line);
-    if (is_new) {
-      at->second = ",\"Source\":";
-      append_json_string(at->second, std::string(trace_.text(d.source_file)) + ':' + std::to_string(d.source_line));
-    }
-    return at->second;
+ private:
+  static constexpr std::size_t max_scopes = 4096;                  // a power of two
+  static constexpr std::size_t max_bytes = std::size_t{16} << 20;  // of those that are kept
+
+  // A place is taken by whatever comes last: what is lost is time.
+  static std::size_t slot(const trace_event& e, const event_detail& d) noexcept {
+    const std::uint32_t mixed = e.name * 0x9e3779b1u + (d.source_line + (d.arg_count << 16)) * 0x85ebca77u;
+    return mixed >> 20;
   }
+  static_assert(max_scopes == std::size_t{1} << (32 - 20), "slot() gives 12 bits");
 
-  // --- keys of arguments: equal when they are written alike, so that no object has a key twice -----------------------
-
-  void new_event() noexcept { ++event_; }
-  // Whether this key comes up for the first time since new_event().
-  bool first_use(std::uint32_t text) {
-    std::uint64_t& used = used_[identity(text)];
-    const bool first = used != event_;
-    used = event_;
-    return first;
+  const prepared_scope& prepare(std::unique_ptr<prepared_scope>& place, const trace_event& e, const event_detail& d,
+                                std::string_view where) {
+    if (place == nullptr) place = std::make_unique<prepared_scope>();
+    kept_bytes_ -= (std::min)(kept_bytes_, place->room());
+    prepared_scope& p = *place;
+    p.begin(e, d);
+    put_head(p.bytes(), e, where);
+    p.end_head();
+    if (d.source_file != npos) put_source(p.bytes(), d);
+    p.end_source();
+    put_keys(p, d);
+    p.end();
+    kept_bytes_ += p.room();
+    if (kept_bytes_ <= max_bytes) return p;
+    // This one stays until the next call, all others go.
+    last_ = std::move(place);
+    for (std::unique_ptr<prepared_scope>& other : scopes_) other.reset();
+    kept_bytes_ = 0;
+    return *last_;
+  }
+  void put_head(std::string& out, const trace_event& e, std::string_view where) const {
+    out += e.kind() == scope_kind::user_annotation ? "\",\"cat\":\"user_annotation\",\"name\":"
+                                                   : "\",\"cat\":\"cpu_op\",\"name\":";
+    append_json_string(out, trace_.text(e.name));
+    out += ",\"pid\":";
+    out += where;
+  }
+  void put_source(std::string& out, const event_detail& d) const {
+    out += ",\"Source\":";
+    append_json_string(out, std::string(trace_.text(d.source_file)) + ':' + std::to_string(d.source_line));
+  }
+  // Equal are keys that are written alike, so that no object has one twice. Of equal ones the last counts.
+  void put_keys(prepared_scope& p, const event_detail& d) {
+    const trace_argument* args = trace_.arguments().data() + d.first_arg;
+    counts_.assign(d.arg_count, false);
+    seen_.clear();
+    for (std::uint32_t i = d.arg_count; i-- > 0;) counts_[i] = seen_.insert(key(args[i].key)).second;
+    for (std::uint32_t i = 0; i < d.arg_count; ++i)
+      p.add_key(args[i].key, counts_[i] ? key(args[i].key) : std::string_view());
   }
   // `,"key":`
-  [[nodiscard]] std::string_view key(std::uint32_t text) { return keys_[identity(text)]; }
-
- private:
-  std::uint32_t identity(std::uint32_t text) {
-    const auto known = identities_.find(text);
-    if (known != identities_.end()) return known->second;
-    const std::string written = "," + argument_key(trace_.text(text));
-    const auto next = static_cast<std::uint32_t>(keys_.size());
-    const std::uint32_t result = by_text_.emplace(written, next).first->second;
-    if (result == next) {
-      keys_.push_back(written);
-      used_.push_back(0);
-    }
-    return identities_[text] = result;
+  std::string_view key(std::uint32_t text) {
+    std::string& known = keys_[text];
+    if (known.empty()) known = ',' + argument_key(trace_.text(text));
+    return known;
   }
 
-  static constexpr std::size_t max_sources = 65536;
-
   const trace& trace_;
-  prepared_texts ops_;
-  prepared_texts annotations_;
+  std::vector<std::unique_ptr<prepared_scope>> scopes_;
+  std::unique_ptr<prepared_scope> last_;
+  std::size_t kept_bytes_ = 0;
   std::unique_ptr<prepared_texts> values_;
-  std::unordered_map<std::uint64_t, std::string> sources_;       // by file and line
-  std::unordered_map<std::uint32_t, std::uint32_t> identities_;  // by text
-  std::unordered_map<std::string, std::uint32_t> by_text_;
-  std::vector<std::string> keys_;
-  std::vector<std::uint64_t> used_;
-  std::uint64_t event_ = 0;
+  std::unordered_map<std::uint32_t, std::string> keys_;  // by text; references into it stay valid
+  std::unordered_set<std::string_view> seen_;            // of the event at hand
+  std::vector<bool> counts_;
 };
 
 }  // namespace detail

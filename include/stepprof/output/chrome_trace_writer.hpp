@@ -15,7 +15,7 @@
 #include <stepprof/output/byte_sink.hpp>
 #include <stepprof/output/chrome_layout.hpp>
 #include <stepprof/output/chrome_trace_head.hpp>
-#include <stepprof/output/chrome_trace_texts.hpp>
+#include <stepprof/output/chrome_trace_scopes.hpp>
 #include <stepprof/output/json_writer.hpp>
 #include <stepprof/trace/trace.hpp>
 
@@ -35,7 +35,7 @@ struct chrome_trace_result {
   std::uint64_t flows = 0;           ///< Arrows: pairs of s and f.
   std::uint64_t flows_left_out = 0;  ///< Arrows that at no ns would be tied to the right scopes in every viewer.
   std::uint64_t deep_scopes = 0;     ///< Written, but nested deeper than Perfetto shows (512).
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;           ///< Of JSON, before any compression.
 };
 
 // --------------------------------------------------------------------------------------------------------------------
@@ -50,15 +50,16 @@ class chrome_trace_writer {
         layout_(chrome_layout_maker(recording, links).run()),
         ids_(recording),
         window_(recording),
-        texts_(recording),
-        out_(sink) {}
+        out_(sink),
+        list_(out_),
+        scopes_(recording, layout_, ids_, window_, out_, list_) {}
 
   chrome_trace_result run() {
     chrome_trace_head(trace_, ids_, window_, layout_).write(out_);
     out_.key("traceEvents");
     out_.begin_array();
     write_names();
-    for (std::uint32_t i = 0; i < trace_.tracks().size(); ++i) write_track(i);
+    for (std::uint32_t i = 0; i < trace_.tracks().size(); ++i) scopes_.write_track(i);
     write_arrows();
     write_memory();
     write_marks();
@@ -69,6 +70,7 @@ class chrome_trace_writer {
     out_.raw(without_brackets(options_.trace_name));
     out_.end_object();
     out_.flush();
+    result_.events = list_.count();
     result_.flows = layout_.arrows.size();
     result_.flows_left_out = layout_.arrows_left_out;
     result_.deep_scopes = layout_.too_deep;
@@ -76,13 +78,8 @@ class chrome_trace_writer {
   }
 
  private:
-  // Everything of an event that has no text of its own fits.
-  static constexpr std::size_t event_room = 768;
+  static constexpr std::size_t event_room = event_list::event_room;
 
-  static char* put(char* at, std::string_view text) noexcept {
-    std::memcpy(at, text.data(), text.size());
-    return at + text.size();
-  }
   // An escaped string in which no bracket of any kind stands.
   static std::string without_brackets(std::string_view text) {
     std::string escaped;
@@ -109,13 +106,7 @@ class chrome_trace_writer {
     return result;
   }
 
-  // The beginning of the next element, one per line, with room for it and for `more` bytes.
-  [[nodiscard]] char* begin_event(std::size_t more = 0) {
-    char* at = out_.room(event_room + more);
-    if (result_.events++ != 0) *at++ = ',';
-    *at++ = '\n';
-    return at;
-  }
+  [[nodiscard]] char* begin_event() { return list_.begin(); }
   void put_text(std::string_view text) { out_.append(text); }
 
   // --- names -------------------------------------------------------------------------------------------------------
@@ -163,139 +154,14 @@ class chrome_trace_writer {
     out_.append("}}");
   }
 
-  // --- scopes ------------------------------------------------------------------------------------------------------
+  // --- pieces ------------------------------------------------------------------------------------------------------
 
-  void write_track(std::uint32_t index) {
-    const trace_track& track = trace_.tracks()[index];
-    const bool nested = track.kind == track_kind::thread;
-    where_ = std::to_string(ids_.pid_of_track(index)) + ",\"tid\":" + std::to_string(ids_.tid(index));
-    auto remark = std::lower_bound(layout_.remarks.begin(), layout_.remarks.end(), track.first_event,
-                                   [](const drawing_remark& r, std::uint32_t event) { return r.event < event; });
-    const std::uint32_t end = track.first_event + track.event_count;
-    for (std::uint32_t i = track.first_event; i < end; ++i) {
-      const drawing_remark* mine = nullptr;
-      if (remark != layout_.remarks.end() && remark->event == i) mine = &*remark++;
-      if (nested)
-        write_slice(i, mine);
-      else
-        write_async(i, index);
-    }
-  }
-
-  void write_slice(std::uint32_t index, const drawing_remark* remark) {
-    const trace_event& e = trace_.events()[index];
-    char* at = begin_head("X", e);
-    at = put(put(at, where_), ",\"ts\":");
-    at = write_time_us(at, window_.ts(e.begin_ns - (remark != nullptr && remark->moved ? 1 : 0)));
-    at = write_time_us(put(at, ",\"dur\":"), e.duration_ns());
-    at = put_ids(at, index);
-    if (e.detail == npos && e.flags == 0 && remark == nullptr) return out_.advance(put(at, "}}"));
-    out_.advance(at);
-    write_more_args(e, remark);
-    put_text("}}");
-  }
-
-  void write_async(std::uint32_t index, std::uint32_t track) {
-    const trace_event& e = trace_.events()[index];
-    const std::int64_t id = unique_id(ids_.pid_of_track(track), ++async_ids_);
-    for (const bool begin : {true, false}) {
-      char* at = begin_head(begin ? "b" : "e", e);
-      at = write_integer(put(put(at, where_), ",\"id\":"), id);
-      at = write_time_us(put(at, ",\"ts\":"), window_.ts(begin ? e.begin_ns : e.end_ns));
-      if (!begin) return out_.advance(put(at, "}"));
-      out_.advance(put_ids(at, index));
-      write_more_args(e, nullptr);
-      put_text("}}");
-    }
-  }
-
-  // `{"ph":"X","cat":"...","name":"...","pid":` and room for the rest.
-  char* begin_head(std::string_view phase, const trace_event& e) {
-    const std::string_view head = texts_.head(e);
-    const bool fits = head.size() <= json_writer::max_room - event_room;
-    char* at = put(put(begin_event(fits ? head.size() : 0), "{\"ph\":\""), phase);
-    if (fits) return put(at, head);
-    out_.advance(at);
-    out_.append(head);
-    return out_.room(event_room);
-  }
-  char* put_ids(char* at, std::uint32_t index) noexcept {
-    const std::uint64_t ev_idx = trace_.info().first_event_index + index;
-    at = write_digits(put(at, ",\"args\":{\"External id\":"), ev_idx + 1);
-    return write_digits(put(at, ",\"Record function id\":0,\"Ev Idx\":"), ev_idx);
-  }
-
-  void write_more_args(const trace_event& e, const drawing_remark* remark) {
-    const event_detail& d = trace_.detail(e);
-    char* at = out_.room(event_room);
-    if (d.sequence_number >= 0) {
-      at = write_integer(put(at, ",\"Sequence number\":"), d.sequence_number);
-      const std::uint32_t process = trace_.tracks()[e.track].process;
-      if (d.forward_thread != npos)
-        at = write_integer(put(at, ",\"Fwd thread id\":"), ids_.shown_thread(process, d.forward_thread));
-    }
-    if (e.has(trace_event::unfinished)) at = put(at, ",\"finished\":false");
-    if (e.has(trace_event::other_thread)) at = put(at, ",\"Other thread\":true");
-    if (e.has(trace_event::out_of_order)) at = put(at, ",\"Out of order\":true");
-    if (remark != nullptr) {
-      at = write_integer(put(at, ",\"Parent Ev Idx\":"), ev_idx_of(e.parent));
-      if (remark->moved) at = put(at, ",\"Moved ns\":1");
-    }
-    out_.advance(at);
-    put_json(",\"Input Dims\":", d.input_dims);
-    put_json(",\"Input Strides\":", d.input_strides);
-    put_json(",\"Input type\":", d.input_types);
-    put_json(",\"Concrete Inputs\":", d.concrete_inputs);
-    if (d.stack != npos) put_string(",\"Call stack\":", trace_.text(d.stack));
-    if (d.source_file != npos) out_.append(texts_.source(d));
-    write_user_args(d);
-  }
-  void put_json(std::string_view key, std::uint32_t text) {
-    if (text == npos) return;
-    out_.append(key);
-    out_.append(texts_.json(text));
-  }
   void put_string(std::string_view key, std::string_view value) {
     out_.append(key);
     out_.expect_comma(false);
     out_.string(value);
   }
-
-  // Of equal keys the last one counts: they are found from the back, written from the front.
-  void write_user_args(const event_detail& d) {
-    const trace_argument* args = trace_.arguments().data() + d.first_arg;
-    texts_.new_event();
-    written_.assign(d.arg_count, false);
-    for (std::uint32_t i = d.arg_count; i-- > 0;) written_[i] = texts_.first_use(args[i].key);
-    for (std::uint32_t i = 0; i < d.arg_count; ++i) {
-      if (!written_[i]) continue;
-      out_.append(texts_.key(args[i].key));
-      out_.expect_comma(false);
-      write_value(args[i]);
-    }
-  }
-  void write_value(const trace_argument& arg) {
-    switch (arg.kind) {
-      case trace_argument::type::int64:
-        return out_.integer(arg.int64);
-      case trace_argument::type::uint64:
-        return out_.unsigned_integer(arg.uint64);
-      case trace_argument::type::real:
-        return out_.real(arg.real);
-      case trace_argument::type::boolean:
-        return out_.boolean(arg.boolean);
-      case trace_argument::type::text:
-        return out_.string(trace_.text(arg.text));
-      case trace_argument::type::json:
-        return out_.append(texts_.json(arg.text));
-    }
-  }
-
   [[nodiscard]] std::int64_t ev_idx_of(std::uint32_t event) const noexcept { return window_.ev_idx(trace_, event); }
-  // Unique in every file of this process and, as far as 22 bits of the pid tell them apart, of others.
-  static std::int64_t unique_id(std::int64_t pid, std::uint64_t counter) noexcept {
-    return static_cast<std::int64_t>((static_cast<std::uint64_t>(pid) & 0x3fffffu) << 31 | (counter & 0x7fffffffu));
-  }
 
   // --- arrows ------------------------------------------------------------------------------------------------------
 
@@ -422,11 +288,9 @@ class chrome_trace_writer {
   const chrome_layout layout_;
   const shown_ids ids_;
   const shown_window window_;
-  chrome_trace_texts texts_;
   json_writer out_;
-  std::string where_;  // `7,"tid":1` of the track at hand
-  std::vector<bool> written_;
-  std::uint64_t async_ids_ = 0;
+  event_list list_;
+  chrome_trace_scopes scopes_;
   chrome_trace_result result_;
 };
 

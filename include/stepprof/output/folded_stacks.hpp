@@ -14,7 +14,7 @@
 #include <stepprof/analysis/event_tree.hpp>
 #include <stepprof/config.hpp>
 #include <stepprof/output/byte_sink.hpp>
-#include <stepprof/output/json_text.hpp>
+#include <stepprof/output/json_number.hpp>
 #include <stepprof/output/output_file.hpp>
 #include <stepprof/output/utf8.hpp>
 #include <stepprof/trace/error.hpp>

@@ -1,9 +1,7 @@
-// Single JSON values as text: escaped strings, numbers made by hand, validated JSON in a form that every viewer reads.
+// Texts in JSON: escaped strings, and validated JSON in a form that every viewer reads.
 #pragma once
 
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -62,6 +60,27 @@ inline char* escape_json_byte(char* out, char c) noexcept {
   return out + 5;
 }
 
+// Whether eight bytes are plain, all at once: a table asked byte by byte takes five times as long.
+inline bool are_plain(const char* eight) noexcept {
+  constexpr std::uint64_t ones = 0x0101010101010101u;
+  constexpr std::uint64_t highest = 0x80u * ones;
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, eight, sizeof bytes);
+  // Subtracting sets the highest bit of a byte that was 0 (too small). Beyond that it sets only those of bytes after
+  // one that is not plain, or that are beyond ASCII.
+  const auto equal = [=](std::uint64_t c) { return (bytes ^ c * ones) - ones; };
+  const std::uint64_t escaped =
+      equal('"') | equal('\\') | equal('<') | equal('>') | equal('&') | (bytes - 0x20u * ones);
+  return ((escaped | bytes) & highest) == 0;
+}
+
+// Up to the first byte that is not plain.
+inline const char* end_of_plain(const char* at, const char* end) noexcept {
+  while (end - at >= 8 && are_plain(at)) at += 8;
+  while (at != end && json_byte_of(*at) == json_byte::plain) ++at;
+  return at;
+}
+
 // The inside of a JSON string, piece by piece, to `append(data, size)`.
 template <class Append>
 void escape_json(std::string_view text, Append&& append) {
@@ -69,7 +88,7 @@ void escape_json(std::string_view text, Append&& append) {
   const char* const end = at + text.size();
   while (at != end) {
     const char* run = at;
-    while (at != end && json_byte_of(*at) == json_byte::plain) ++at;
+    at = end_of_plain(at, end);
     if (at != run) append(run, static_cast<std::size_t>(at - run));
     if (at == end) return;
     if (json_byte_of(*at) == json_byte::escaped) {
@@ -86,86 +105,33 @@ void escape_json(std::string_view text, Append&& append) {
   }
 }
 
+// The same with its quotes to `out`, which has room for 6 times its size and 10 bytes more. Returns the end.
+inline char* write_json_string(char* out, std::string_view text) {
+  *out++ = '"';
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (; end - at >= 8 && are_plain(at); at += 8, out += 8) std::memcpy(out, at, 8);
+  // The rest, with bytes that have been copied, as eight.
+  const std::ptrdiff_t rest = end - at;
+  if (rest < 8 && text.size() >= 8 && are_plain(end - 8)) {
+    std::memcpy(out + rest - 8, end - 8, 8);
+    at = end;
+    out += rest;
+  }
+  for (; at != end && json_byte_of(*at) == json_byte::plain; ++at) *out++ = *at;
+  if (at != end)
+    escape_json({at, static_cast<std::size_t>(end - at)}, [&out](const char* data, std::size_t size) {
+      std::memcpy(out, data, size);
+      out += size;
+    });
+  *out++ = '"';
+  return out;
+}
+
 inline void append_json_string(std::string& out, std::string_view text) {
   out += '"';
   escape_json(text, [&out](const char* data, std::size_t size) { out.append(data, size); });
   out += '"';
-}
-
-// --- numbers -------------------------------------------------------------------------------------------------------
-
-inline constexpr std::size_t max_integer_size = 20;  // -9223372036854775808, 18446744073709551615
-inline constexpr std::size_t max_time_size = 21;     // -9223372036854775.808 with room
-inline constexpr std::size_t max_real_size = 32;
-
-inline constexpr char digit_pairs[201] =
-    "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
-    "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
-
-inline std::size_t digit_count(std::uint64_t value) noexcept {
-  for (std::size_t count = 1;; count += 4, value /= 10000) {
-    if (value < 10) return count;
-    if (value < 100) return count + 1;
-    if (value < 1000) return count + 2;
-    if (value < 10000) return count + 3;
-  }
-}
-
-// In place from the back: a buffer of its own would cost a copy of unknown size.
-inline char* write_digits(char* out, std::uint64_t value) noexcept {
-  char* const end = out + digit_count(value);
-  char* at = end;
-  for (; value >= 100; value /= 100) std::memcpy(at -= 2, digit_pairs + 2 * (value % 100), 2);
-  if (value >= 10)
-    std::memcpy(at - 2, digit_pairs + 2 * value, 2);
-  else
-    at[-1] = static_cast<char>('0' + value);
-  return end;
-}
-
-// |value| without overflow at the smallest one.
-inline std::uint64_t magnitude_of(std::int64_t value) noexcept {
-  return value < 0 ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
-}
-
-inline char* write_integer(char* out, std::int64_t value) noexcept {
-  if (value < 0) *out++ = '-';
-  return write_digits(out, magnitude_of(value));
-}
-
-// Nanoseconds as microseconds with exactly three decimals.
-inline char* write_time_us(char* out, std::int64_t ns) noexcept {
-  if (ns < 0) *out++ = '-';
-  const std::uint64_t value = magnitude_of(ns);
-  const auto fraction = static_cast<std::uint32_t>(value % 1000);
-  out = write_digits(out, value / 1000);
-  out[0] = '.';
-  out[1] = static_cast<char>('0' + fraction / 100);
-  std::memcpy(out + 2, digit_pairs + 2 * (fraction % 100), 2);
-  return out + 4;
-}
-
-// The shortest text that reads back as the same double, always recognisable as one ("1.0"); non-finite ones as text.
-//
-// Perfetto accumulates the digits after the point in 64 bits and reads integers of more than 18 digits wrongly, hence
-// the exponent form outside [1e-3, 1e15) and where a plain form would need more than 17 decimals.
-inline char* write_real(char* out, double value) noexcept {
-  if (!std::isfinite(value)) {
-    const std::string_view text = std::isnan(value) ? "\"NaN\"" : value < 0 ? "\"-Infinity\"" : "\"Infinity\"";
-    std::memcpy(out, text.data(), text.size());
-    return out + text.size();
-  }
-  char* const limit = out + max_real_size;
-  const double size = std::fabs(value);
-  if (size != 0 && (size < 1e-3 || size >= 1e15))
-    return std::to_chars(out, limit, value, std::chars_format::scientific).ptr;
-  char* end = std::to_chars(out, limit, value, std::chars_format::fixed).ptr;
-  const char* point = static_cast<const char*>(std::memchr(out, '.', static_cast<std::size_t>(end - out)));
-  if (point == nullptr) {
-    std::memcpy(end, ".0", 2);
-    return end + 2;
-  }
-  return end - point <= 18 ? end : std::to_chars(out, limit, value, std::chars_format::scientific).ptr;
 }
 
 // --- JSON given as text --------------------------------------------------------------------------------------------

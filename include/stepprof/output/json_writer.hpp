@@ -10,6 +10,7 @@
 
 #include <stepprof/config.hpp>
 #include <stepprof/output/byte_sink.hpp>
+#include <stepprof/output/json_number.hpp>
 #include <stepprof/output/json_scanner.hpp>
 #include <stepprof/output/json_text.hpp>
 
@@ -23,7 +24,7 @@ STEPPROF_BEGIN_NAMESPACE
 /// "Infinity" and "-Infinity". Failures stay in the sink. One thread at a time.
 class json_writer {
  public:
-  explicit json_writer(byte_sink& sink) : sink_(sink), buffer_(new char[buffer_size]) { at_ = buffer_.get(); }
+  explicit json_writer(byte_sink& sink) : sink_(sink), buffer_(new char[capacity_]) { at_ = buffer_.get(); }
   ~json_writer() { flush(); }
   json_writer(const json_writer&) = delete;
   json_writer& operator=(const json_writer&) = delete;
@@ -93,14 +94,18 @@ class json_writer {
   /// Tells the writer, after append(), whether the next value needs a comma before it.
   void expect_comma(bool comma) noexcept { comma_ = comma; }
 
-  /// Room for `size` bytes, at most max_room, to be filled from the result on; then advance() to their end. One bound
-  /// check for everything that an event writes.
+  /// Room for `size` bytes, to be filled from the result on; then advance() to their end. One bound check for
+  /// everything that an event writes.
   [[nodiscard]] char* room(std::size_t size) {
-    if (size > static_cast<std::size_t>(limit() - at_)) flush();
+    if (size > static_cast<std::size_t>(limit() - at_)) make_room(size);
     return at_;
   }
   void advance(char* end) noexcept { at_ = end; }
-  static constexpr std::size_t max_room = std::size_t{1} << 15;
+  /// The same as advance(end) and room(size).
+  [[nodiscard]] char* room(char* end, std::size_t size) {
+    advance(end);
+    return room(size);
+  }
 
   void flush() {
     sink_.write(buffer_.get(), static_cast<std::size_t>(at_ - buffer_.get()));
@@ -108,9 +113,14 @@ class json_writer {
   }
 
  private:
-  static constexpr std::size_t buffer_size = std::size_t{1} << 18;
-
-  [[nodiscard]] const char* limit() const noexcept { return buffer_.get() + buffer_size; }
+  [[nodiscard]] const char* limit() const noexcept { return buffer_.get() + capacity_; }
+  void make_room(std::size_t size) {
+    flush();
+    if (size <= capacity_) return;
+    buffer_.reset(new char[size]);
+    capacity_ = size;
+    at_ = buffer_.get();
+  }
   void separate() {
     if (comma_) put(',');
   }
@@ -135,12 +145,13 @@ class json_writer {
   }
   void append_slowly(std::string_view bytes) {
     flush();
-    if (bytes.size() >= buffer_size) return sink_.write(bytes.data(), bytes.size());
+    if (bytes.size() >= capacity_) return sink_.write(bytes.data(), bytes.size());
     std::memcpy(at_, bytes.data(), bytes.size());
     at_ += bytes.size();
   }
 
   byte_sink& sink_;
+  std::size_t capacity_ = std::size_t{1} << 18;
   std::unique_ptr<char[]> buffer_;
   char* at_ = nullptr;
   bool comma_ = false;

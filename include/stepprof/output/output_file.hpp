@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <system_error>
 
 #include <stepprof/config.hpp>
 #include <stepprof/output/byte_sink.hpp>
 #include <stepprof/output/file_handle.hpp>
+#include <stepprof/output/gzip.hpp>
 #include <stepprof/trace/error.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -22,7 +24,8 @@ STEPPROF_BEGIN_NAMESPACE
 /// - A symbolic link is followed: the file that it leads to is replaced, the link stays. (Where only standard C++ is
 ///   there, the link is replaced.)
 /// - A file that is replaced keeps its permission bits; one that may not be written is refused.
-/// - A name that ends in .gz is refused with errc::unsupported: nothing here writes gzip yet, and a file is not to lie.
+/// - A name that ends in .gz gets one gzip member, in which the bytes are compressed as they come. Without
+///   <stepprof/adapters/zlib.hpp> in the program it is refused with errc::unsupported: a file is not to lie.
 /// - The bytes are handed to the system, not forced to the disk: a power failure may lose them.
 ///
 /// One thread at a time; several files, also of one name, may be written at once: the last commit() wins.
@@ -31,13 +34,19 @@ class basic_output_file final : public byte_sink {
  public:
   /// Opens; a failure is in error().
   explicit basic_output_file(const std::filesystem::path& path) : path_(path) {
-    std::error_code ec = name_fault();
+    const bool compressed = detail::is_gzip_name(path.string());
+    std::error_code ec = compressed ? gzip_fault() : std::error_code();
     if (!ec) ec = file_.open(path);
-    if (ec) fail(ec);
+    if (ec)
+      fail(ec);
+    else if (compressed)
+      gzip_ = detail::gzip()->make_sink(file_);
   }
 
   /// Completes the file. After a failure nothing is left behind. Returns error().
   std::error_code commit() {
+    if (gzip_ != nullptr && !error())
+      if (const std::error_code ec = gzip_->finish()) fail(ec);
     if (error()) {
       file_.discard();
     } else if (const std::error_code ec = file_.keep()) {
@@ -56,18 +65,33 @@ class basic_output_file final : public byte_sink {
  private:
   static constexpr std::size_t max_shown = 400;
 
-  // The one place that changes when gzip can be written.
-  [[nodiscard]] std::error_code name_fault() const {
-    const std::string ending = path_.extension().string();
-    if (ending != ".gz" && ending != ".GZ") return {};
-    return detail::make_error(errc::unsupported, doing() +
-                                                     ": gzip, which the name asks for, is not supported; leave out \"" +
-                                                     ending + "\" and compress the file afterwards");
+  // The file itself, behind the compression.
+  class handle_sink final : public byte_sink {
+   public:
+    std::error_code open(const std::filesystem::path& path) { return handle_.open(path); }
+    std::error_code keep() { return handle_.keep(); }
+    void discard() noexcept { handle_.discard(); }
+
+   private:
+    std::error_code take(const char* data, std::size_t size) override { return handle_.write(data, size); }
+    Handle handle_;
+  };
+
+  [[nodiscard]] std::error_code gzip_fault() const {
+    if (detail::gzip() != nullptr) return {};
+    return detail::make_error(errc::unsupported, doing() + ": its name asks for gzip, which takes zlib; " +
+                                                     detail::gzip_remedy + ", or leave out \"" +
+                                                     path_.extension().string() + "\"");
   }
-  std::error_code take(const char* data, std::size_t size) override { return file_.write(data, size); }
+  std::error_code take(const char* data, std::size_t size) override {
+    byte_sink& next = gzip_ != nullptr ? static_cast<byte_sink&>(*gzip_) : file_;
+    next.write(data, size);
+    return next.error();
+  }
 
   std::filesystem::path path_;
-  Handle file_;
+  handle_sink file_;
+  std::unique_ptr<detail::gzip_sink> gzip_;
 };
 
 using output_file = basic_output_file<detail::native_file>;

@@ -14,6 +14,7 @@
 
 #include <stepprof/config.hpp>
 #include <stepprof/output/chrome_trace.hpp>
+#include <stepprof/output/gzip.hpp>
 #include <stepprof/trace/error.hpp>
 #include <stepprof/trace/trace.hpp>
 
@@ -28,15 +29,18 @@ struct trace_handler_options {
   std::function<std::int64_t()> unix_time_ns = {};
   /// Writes the trace to a path, which is an empty file when it is called. Empty: export_chrome_trace().
   std::function<void(const trace&, const std::string& path, std::error_code&)> write = {};
+  /// Compressed files, whose names end in .gz (so does the path that `write` gets). Refused unless
+  /// <stepprof/adapters/zlib.hpp> is in the program.
+  bool use_gzip = false;
 };
 
-/// Checks every field; errc::invalid_argument with a text that names field, value and remedy.
+/// Checks every field; errc::invalid_argument or errc::unsupported with a text that names field, value and remedy.
 void validate(const trace_handler_options& options, std::error_code& ec);
 /// The same, throwing stepprof::error.
 void validate(const trace_handler_options& options);
 
-/// For `profile_options::on_trace_ready`: writes `<directory>/<worker>.<unix time in ns>.pt.trace.json`, the name that
-/// torch gives and that viewers of such directories take apart.
+/// For `profile_options::on_trace_ready`: writes `<directory>/<worker>.<unix time in ns>.pt.trace.json`, with
+/// `use_gzip` `.pt.trace.json.gz`: the names that torch gives and that viewers of such directories take apart.
 ///
 /// A name that is taken is left alone, whoever took it and however equal the clocks are: the time in the name then
 /// counts up to the next free one. The file appears under its name only when it is complete. The directory, parents
@@ -132,12 +136,15 @@ std::error_code first_free_time(std::int64_t& unix_time_ns, const Attempt& attem
 struct trace_file_writer {
   std::string directory;
   std::string worker;
+  std::string ending;  // ".gz" or empty
   std::int64_t unix_time_ns;
 
-  [[nodiscard]] std::string path(std::int64_t time) const { return in_directory(trace_file_name(worker, time)); }
+  [[nodiscard]] std::string path(std::int64_t time) const {
+    return in_directory(trace_file_name(worker, time) + ending);
+  }
   // Not matched by the pattern under which viewers look for traces.
   [[nodiscard]] std::string unfinished_path(std::int64_t time) const {
-    return in_directory('.' + trace_file_name(worker, time) + ".part");
+    return in_directory('.' + trace_file_name(worker, time) + ".part" + ending);
   }
 
   // `write` gets the path to write to, and the one that the file will have.
@@ -197,6 +204,9 @@ inline void validate(const trace_handler_options& options, std::error_code& ec) 
                                                           "directory as the first argument");
       return;
     }
+  if (options.use_gzip && detail::gzip() == nullptr)
+    ec = detail::make_error(errc::unsupported, std::string("trace_handler: use_gzip is true, which takes zlib; ") +
+                                                   detail::gzip_remedy + ", or leave it false");
 }
 
 inline void validate(const trace_handler_options& options) {
@@ -217,9 +227,9 @@ inline trace_handler::trace_handler(std::string directory, trace_handler_options
 }
 
 inline std::string trace_handler::write(const trace& t, std::error_code& ec) const {
-  detail::trace_file_writer file{directory_,
-                                 options_.worker_name.empty() ? detail::default_worker_name(t) : options_.worker_name,
-                                 options_.unix_time_ns ? options_.unix_time_ns() : detail::system_unix_time_ns()};
+  detail::trace_file_writer file{
+      directory_, options_.worker_name.empty() ? detail::default_worker_name(t) : options_.worker_name,
+      options_.use_gzip ? ".gz" : "", options_.unix_time_ns ? options_.unix_time_ns() : detail::system_unix_time_ns()};
   const auto write_file = [&](const std::string& path, const std::string& final_path, std::error_code& failed) {
     if (options_.write) return options_.write(t, path, failed);
     chrome_trace_options chrome;

@@ -4,12 +4,16 @@
 #include <cerrno>
 #include <fstream>
 #include <istream>
+#include <memory>
+#include <sstream>
+#include <streambuf>
 #include <string>
 #include <string_view>
 #include <system_error>
 
 #include <nlohmann/json.hpp>
 
+#include <stepprof/output/gzip.hpp>
 #include <stepprof/tools/chrome_json.hpp>
 #include <stepprof/tools/trace_assembly.hpp>
 #include <stepprof/trace/error.hpp>
@@ -27,6 +31,8 @@ STEPPROF_BEGIN_NAMESPACE
 /// or smallest value. The arrows of the file are the only ones
 /// (`links_are_complete()`), unless a file of ours says that some could not be drawn. What the format has and a trace
 /// has not is named in the notes.
+///
+/// Text that gzip compressed (one member or several) is read, too, with <stepprof/adapters/zlib.hpp> in the program.
 ///
 /// Fails with errc::bad_trace, naming the place and what is wrong, and reads nothing then. Any thread.
 [[nodiscard]] trace parse_trace(std::string_view text, const trace_reader_options& options, std::error_code& ec);
@@ -59,6 +65,11 @@ STEPPROF_BEGIN_NAMESPACE
 // --------------------------------------------------------------------------------------------------------------------
 namespace detail {
 
+inline trace bad_trace(const std::string& what, const std::string& fault, std::error_code& ec) {
+  ec = make_error(errc::bad_trace, what + ": " + fault);
+  return trace();
+}
+
 // `what` is what is read, for the message.
 template <class... Input>
 trace read_chrome_json(const trace_reader_options& options, const std::string& what, std::error_code& ec,
@@ -75,36 +86,38 @@ trace read_chrome_json(const trace_reader_options& options, const std::string& w
     if (!ec) return result;
     fault = ec.message();
   }
-  ec = make_error(errc::bad_trace, what + ": " + fault);
-  return trace();
+  return bad_trace(what, fault, ec);
 }
 
-// Why a text cannot be a trace, in better words than those of a JSON parser; empty when it may be one.
-inline std::string not_json(std::string_view start) {
-  if (start.empty()) return "it is empty";
-  if (start.substr(0, 2) == "\x1f\x8b") return "it is compressed (gzip); unpack it first";
-  return "";
+inline trace read_gzip(std::streambuf& from, const trace_reader_options& options, const std::string& what,
+                       std::error_code& ec) {
+  if (gzip() == nullptr)
+    return bad_trace(what, std::string("it is compressed (gzip); unpack it first, or ") + gzip_remedy, ec);
+  const std::unique_ptr<gzip_buffer> unpacked = gzip()->make_buffer(from);
+  std::istream in(unpacked.get());
+  trace result = read_chrome_json(options, what, ec, in);
+  // The parser sees only that the text ends.
+  if (const std::string fault = unpacked->fault(); !fault.empty()) return bad_trace(what, fault, ec);
+  return result;
 }
 
 inline trace read_stream(std::istream& in, const trace_reader_options& options, const std::string& what,
                          std::error_code& ec) {
-  // Only looks ahead: the parser gets every byte.
-  std::string start(1, static_cast<char>(in.peek()));
-  if (!in.good()) start.clear();
-  if (start == "\x1f") start += '\x8b';
-  const std::string fault = not_json(start);
-  if (fault.empty()) return read_chrome_json(options, what, ec, in);
-  ec = make_error(errc::bad_trace, what + ": " + fault);
-  return trace();
+  // Only looks ahead: whoever reads it gets every byte. No text begins with this one.
+  const auto first = in.peek();
+  if (!in.good()) return bad_trace(what, "it is empty", ec);
+  if (first == 0x1f) return read_gzip(*in.rdbuf(), options, what, ec);
+  return read_chrome_json(options, what, ec, in);
 }
 
 }  // namespace detail
 
 inline trace parse_trace(std::string_view text, const trace_reader_options& options, std::error_code& ec) {
-  const std::string fault = detail::not_json(text);
-  if (fault.empty()) return detail::read_chrome_json(options, "trace file", ec, text.begin(), text.end());
-  ec = detail::make_error(errc::bad_trace, "trace file: " + fault);
-  return trace();
+  const std::string what = "trace file";
+  if (text.empty()) return detail::bad_trace(what, "it is empty", ec);
+  if (!detail::is_gzip_text(text)) return detail::read_chrome_json(options, what, ec, text.begin(), text.end());
+  std::istringstream packed{std::string(text)};
+  return detail::read_gzip(*packed.rdbuf(), options, what, ec);
 }
 
 inline trace read_trace(std::istream& in, const trace_reader_options& options, std::error_code& ec) {

@@ -27,12 +27,12 @@ STEPPROF_ALWAYS_INLINE char* put(char* at, std::string_view text) noexcept {
 }
 
 // The elements of "traceEvents", one per line.
-class event_list {
+class json_event_list {
  public:
   // Everything of an event that has no text of its own fits.
   static constexpr std::size_t event_room = 768;
 
-  explicit event_list(json_writer& out) : out_(out) {}
+  explicit json_event_list(json_writer& out) : out_(out) {}
 
   // The beginning of the next element, with room for it and for `more` bytes.
   [[nodiscard]] char* begin(std::size_t more = 0) {
@@ -56,7 +56,7 @@ inline std::int64_t unique_id(std::int64_t pid, std::uint64_t counter) noexcept 
 class chrome_trace_scopes {
  public:
   chrome_trace_scopes(const trace& recording, const chrome_layout& layout, const shown_ids& ids,
-                      const shown_window& window, json_writer& out, event_list& list)
+                      const shown_window& window, json_writer& out, json_event_list& list)
       : trace_(recording), layout_(layout), ids_(ids), window_(window), texts_(recording), out_(out), list_(list) {}
 
   void write_track(std::uint32_t index) {
@@ -136,7 +136,7 @@ class chrome_trace_scopes {
     put_json(",\"Input type\":", d.input_types);
     put_json(",\"Concrete Inputs\":", d.concrete_inputs);
     if (d.stack != npos) put_stack(trace_.text(d.stack));
-    return out_.room(event_list::event_room + texts.room());
+    return out_.room(json_event_list::event_room + texts.room());
   }
   void put_json(std::string_view key, std::uint32_t text) {
     if (text == npos) return;
@@ -216,7 +216,7 @@ class chrome_trace_scopes {
   const shown_window& window_;
   chrome_trace_texts texts_;
   json_writer& out_;
-  event_list& list_;
+  json_event_list& list_;
   std::string where_;  // `7,"tid":1` of the track at hand
   std::uint64_t async_ids_ = 0;
   std::uint32_t next_number_ = 0;

@@ -78,7 +78,7 @@ class chrome_trace_writer {
   }
 
  private:
-  static constexpr std::size_t event_room = event_list::event_room;
+  static constexpr std::size_t event_room = json_event_list::event_room;
 
   // An escaped string in which no bracket of any kind stands.
   static std::string without_brackets(std::string_view text) {
@@ -289,7 +289,7 @@ class chrome_trace_writer {
   const shown_ids ids_;
   const shown_window window_;
   json_writer out_;
-  event_list list_;
+  json_event_list list_;
   chrome_trace_scopes scopes_;
   chrome_trace_result result_;
 };

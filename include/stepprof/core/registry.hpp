@@ -105,7 +105,7 @@ STEPPROF_ALWAYS_INLINE std::uint64_t begin_scope(std::uint32_t what) noexcept {
   if (STEPPROF_UNLIKELY(own.room < 0)) return begin_slowly(what, now.low, now.high);
   char* const at = cursor(own);
   store_word(at, now.low, what);
-  publish_word(own, at);
+  publish(own, at + 8);  // publish_word is an instruction less, but slower where begin follows begin
   const std::uint64_t thread = own.owner;
   signal_fence();
   own.inside = false;

@@ -64,8 +64,19 @@ inline char* write_eight_digits(char* out, std::uint32_t value) noexcept {
   return out + 8;
 }
 
+// Counts and sizes are mostly this small, and a program gives alike ones again and again: here branches are cheaper.
+inline char* write_below_1000(char* out, std::uint32_t value) noexcept {
+  const std::uint32_t hundreds = value / 100;
+  const std::uint32_t tens = value / 10 - 10 * hundreds;
+  if (value >= 100) *out++ = static_cast<char>('0' + hundreds);
+  if (value >= 10) *out++ = static_cast<char>('0' + tens);
+  *out = static_cast<char>('0' + value % 10);
+  return out + 1;
+}
+
 inline char* write_digits(char* out, std::uint64_t value) noexcept {
   constexpr std::uint64_t e8 = 100000000;
+  if (value < 1000) return write_below_1000(out, static_cast<std::uint32_t>(value));
   if (value < e8) return write_below_1e8(out, static_cast<std::uint32_t>(value));
   const std::uint64_t high = value / e8;
   if (high < e8) {

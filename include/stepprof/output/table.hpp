@@ -290,6 +290,8 @@ class table_maker {
 
   // Annotations whose name an operation has too.
   void find_shared_names() {
+    const auto is_annotation = [](const event_average& row) { return row.is_annotation; };
+    if (std::all_of(averages_.rows.begin(), averages_.rows.end(), is_annotation)) return;
     for (const event_average& row : averages_.rows)
       if (row.is_annotation) is_shared_.emplace(row.name, false);
     if (is_shared_.empty()) return;
@@ -390,7 +392,7 @@ class table_maker {
   }
   // What keeps rows apart that would print the same name.
   [[nodiscard]] std::string_view suffix(const event_average& row) const {
-    return row.is_annotation && is_shared_.at(row.name) ? " (annotation)" : "";
+    return row.is_annotation && !is_shared_.empty() && is_shared_.at(row.name) ? " (annotation)" : "";
   }
 
   // --- what follows the total

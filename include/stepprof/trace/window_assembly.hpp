@@ -59,8 +59,6 @@ class window_assembly {
     info.has_memory = (window_.flags & flag_memory) != 0;
     info.has_stacks = (window_.flags & flag_stacks) != 0;
     info.clock = time_base::clock_name();
-    info.scope_cost_ns = window_.cost.ticks * convert_.ns_per_tick();
-    info.scope_cost_inside_ns = window_.cost.inside_ticks * convert_.ns_per_tick();
   }
   trace_builder& builder() noexcept { return builder_; }
 
@@ -78,8 +76,11 @@ class window_assembly {
     end_ticks_ = end_ticks;
     convert_ = convert;
     placer_.set_clock(convert);
-    builder_.info().begin_ns = convert_(window_.open_ticks);
-    builder_.info().base_time_ns = time.oldest().wall_ns;
+    trace_info& info = builder_.info();
+    info.begin_ns = convert_(window_.open_ticks);
+    info.base_time_ns = time.oldest().wall_ns;
+    info.scope_cost_ns = window_.cost.ticks * convert_.ns_per_tick();
+    info.scope_cost_inside_ns = window_.cost.inside_ticks * convert_.ns_per_tick();
   }
   void add_process(const std::string& name);
   void add_loss_notes();

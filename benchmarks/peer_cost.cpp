@@ -1,6 +1,6 @@
 // What one scope costs with others that Debian packages: LTTng-UST, RECORD_FUNCTION of libtorch, and a line printed by
-// fprintf; beside one of ours and two bare clock reads, all of them in turn in one run, recording and off. A peer that
-// is not installed is named and left out.
+// fprintf; each in turn with one of ours and two bare clock reads, recording and off. A peer that is not installed is
+// named and left out.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,8 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <string>
+#include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -20,8 +21,7 @@
 #include "support/lttng_session.hpp"
 #endif
 #if WITH_torch
-#include <ATen/record_function.h>
-#include <torch/csrc/autograd/profiler_kineto.h>
+#include <dlfcn.h>
 #endif
 
 #include "support/report.hpp"
@@ -78,12 +78,28 @@ std::uintmax_t tracepoint_pairs = 0;
 #endif
 
 #if WITH_torch
+// support/torch_peer.cpp: see there why it is opened, not linked.
+struct {
+  void (*run)(int) = nullptr;
+  void (*start)() = nullptr;
+  std::size_t (*stop)() = nullptr;
+} torch_peer;
+
+void open_torch() {
+  void* const library = ::dlopen(TORCH_PEER, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw std::runtime_error(::dlerror());
+  const auto find = [library](auto& function, const char* name) {
+    function = reinterpret_cast<std::decay_t<decltype(function)>>(::dlsym(library, name));
+    if (function == nullptr) throw std::runtime_error(::dlerror());
+  };
+  find(torch_peer.run, "torch_peer_run");
+  find(torch_peer.start, "torch_peer_start");
+  find(torch_peer.stop, "torch_peer_stop");
+}
+
 std::size_t torch_functions = 0;
-[[gnu::noinline]] void one_torch_function() {
-  for (int i = 0; i < block; ++i) {
-    RECORD_FUNCTION("work", c10::ArrayRef<const c10::IValue>{});
-    BARRIER();
-  }
+void one_torch_function() {
+  torch_peer.run(block);
   torch_functions += block;
 }
 #endif
@@ -97,8 +113,6 @@ struct peer {
 };
 constexpr peer bare = {"", "", &bare_loop};
 constexpr peer clock_reads = {"", "two bare clock reads", &two_clock_reads};
-constexpr peer ours = {"peer_stepprof", "stepprof, one scope", &one_scope};
-constexpr peer ours_off = {"peer_stepprof_off", "stepprof, off", &one_scope};
 
 // Runs the loops in turn, A B A B ...; the least ns per scope of each, with the bare loop's, the first one, taken off.
 std::vector<double> interleave(const std::vector<peer>& loops, int rounds) {
@@ -109,11 +123,6 @@ std::vector<double> interleave(const std::vector<peer>& loops, int rounds) {
   return least;
 }
 
-void keep_least(std::vector<double>& least, const std::vector<double>& more) {
-  if (least.empty()) least = more;
-  for (std::size_t i = 0; i < least.size(); ++i) least[i] = (std::min)(least[i], more[i]);
-}
-
 // loops: bare, two clock reads, ours, peers.
 void add_lines(benchmark::report& out, const std::vector<peer>& loops, const std::vector<double>& ns) {
   out.add({loops[2].name, loops[2].what, ns[2], "ns", loops[1].what, ns[1], ""});
@@ -122,14 +131,20 @@ void add_lines(benchmark::report& out, const std::vector<peer>& loops, const std
 }
 
 void report_off(benchmark::report& out, int rounds) {
-  std::vector<peer> loops = {bare, clock_reads, ours_off};
+  std::vector<peer> loops = {bare, clock_reads, {"peer_stepprof_off", "stepprof, off", &one_scope}};
 #if WITH_lttng
-  loops.push_back({"peer_lttng_off", "LTTng-UST, no session: a tracepoint pair", &one_tracepoint_pair});
-#endif
-#if WITH_torch
-  loops.push_back({"peer_torch_off", "libtorch, no profiler: RECORD_FUNCTION", &one_torch_function});
+  if (lttng_ust_tracepoint_enabled(stepprof_peer, begin) != 0)
+    fmt::print("peer_lttng_off: a session of somebody else records this program\n");
+  else
+    loops.push_back({"peer_lttng_off", "LTTng-UST, no session: a tracepoint pair", &one_tracepoint_pair});
 #endif
   add_lines(out, loops, interleave(loops, rounds));
+}
+
+void check_ours(stepprof::profile& prof) {
+  prof.stop();
+  const std::uint64_t dropped = prof.result().losses().dropped;
+  if (dropped != 0) fmt::print("{} scopes were dropped: the figures are not to be trusted\n", dropped);
 }
 
 #if WITH_lttng
@@ -141,7 +156,7 @@ std::unique_ptr<benchmark::lttng_session> start_lttng() {
     return nullptr;
   }
   if (benchmark::wait_until([] { return lttng_ust_tracepoint_enabled(stepprof_peer, end) != 0; })) return session;
-  fmt::print("peer_lttng: the session does not reach this program\n");
+  fmt::print("peer_lttng: this program's tracepoints did not come on\n");
   return nullptr;
 }
 
@@ -156,48 +171,59 @@ void check_lttng(benchmark::lttng_session& session) {
 }
 #endif
 
-#if WITH_torch
-// Records while `run` runs; understanding it, several times as long, is not part of what is timed.
-template <class Run>
-void with_torch_profiler(Run&& run) {
-  using namespace torch::profiler::impl;
-  torch_functions = 0;
-  torch::autograd::profiler::enableProfiler(ProfilerConfig(ProfilerState::KINETO), {ActivityType::CPU});
-  run();
-  const std::size_t recorded = torch::autograd::profiler::disableProfiler()->events().size();
-  if (recorded < torch_functions)
-    fmt::print("peer_torch: {} of {} scopes were recorded: the figure is not to be trusted\n", recorded,
-               torch_functions);
-}
-#else
-template <class Run>
-void with_torch_profiler(Run&& run) {
-  run();
-}
-#endif
-
 void report_on(benchmark::report& out, int rounds) {
-  std::vector<peer> loops = {bare, clock_reads, ours};
+  std::vector<peer> loops = {bare, clock_reads, {"peer_stepprof", "stepprof, one scope", &one_scope}};
   loops.push_back({"peer_fprintf", "two clock reads and fprintf of a line", &one_line});
 #if WITH_lttng
   const std::unique_ptr<benchmark::lttng_session> session = start_lttng();
   tracepoint_pairs = 0;
   if (session) loops.push_back({"peer_lttng", "LTTng-UST, recording: a tracepoint pair", &one_tracepoint_pair});
 #endif
-#if WITH_torch
-  loops.push_back({"peer_torch", "libtorch, profiling: RECORD_FUNCTION", &one_torch_function});
-#endif
   stepprof::profile prof{stepprof::profile_options()};
-  std::vector<double> ns;
-  for (int done = 0; done < rounds; done += 50)  // what torch records takes some hundred bytes for each scope
-    with_torch_profiler([&] { keep_least(ns, interleave(loops, 50)); });
-  prof.stop();
-  add_lines(out, loops, ns);
-  if (prof.result().losses().dropped != 0) fmt::print("scopes were dropped: the figures are not to be trusted\n");
+  add_lines(out, loops, interleave(loops, rounds));
+  check_ours(prof);
 #if WITH_lttng
   if (session) check_lttng(*session);
 #endif
 }
+
+#if WITH_torch
+void report_torch_off(benchmark::report& out, int rounds) {
+  const std::vector<peer> loops = {bare,
+                                   clock_reads,
+                                   {"peer_stepprof_off_torch", "stepprof, off", &one_scope},
+                                   {"peer_torch_off", "libtorch, no profiler: RECORD_FUNCTION", &one_torch_function}};
+  add_lines(out, loops, interleave(loops, rounds));
+}
+
+void keep_least(std::vector<double>& least, const std::vector<double>& more) {
+  if (least.empty()) least = more;
+  for (std::size_t i = 0; i < least.size(); ++i) least[i] = (std::min)(least[i], more[i]);
+}
+
+// Torch's profiler is started anew every 50 rounds: it takes some hundred bytes for each scope. What it does at its
+// end, several times as long as recording, is not part of what is timed.
+void report_torch_on(benchmark::report& out, int rounds) {
+  const std::vector<peer> loops = {bare,
+                                   clock_reads,
+                                   {"peer_stepprof_torch", "stepprof, one scope", &one_scope},
+                                   {"peer_torch", "libtorch, profiling: RECORD_FUNCTION", &one_torch_function}};
+  stepprof::profile prof{stepprof::profile_options()};
+  std::vector<double> ns;
+  std::size_t recorded = 0;
+  torch_functions = 0;
+  for (int done = 0; done < rounds; done += 50) {
+    torch_peer.start();
+    keep_least(ns, interleave(loops, 50));
+    recorded += torch_peer.stop();
+  }
+  add_lines(out, loops, ns);
+  check_ours(prof);
+  if (recorded != torch_functions)
+    fmt::print("peer_torch: {} of {} scopes were recorded: the figure is not to be trusted\n", recorded,
+               torch_functions);
+}
+#endif
 
 void name_missing() {
 #if !WITH_lttng
@@ -220,6 +246,11 @@ int main(int argc, char** argv) {
     name_missing();
     report_off(out, rounds);
     report_on(out, rounds);
+#if WITH_torch
+    open_torch();
+    report_torch_off(out, rounds);
+    report_torch_on(out, rounds);
+#endif
     std::fclose(printed);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "peer_cost: %s\n", e.what());

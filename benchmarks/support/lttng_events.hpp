@@ -1,5 +1,6 @@
 // The pair of LTTng-UST tracepoints that peer_cost hits. Read several times by lttng/tracepoint-event.h, which makes of
 // it what the macros declare. Without fields, because nothing costs LTTng less.
+#pragma GCC system_header  // what the macros expand to is not written with our warnings on
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER stepprof_peer
 

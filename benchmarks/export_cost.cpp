@@ -14,7 +14,6 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <stepprof/stepprof.hpp>
@@ -28,6 +27,7 @@
 #include <stepprof/adapters/zlib.hpp>
 #endif
 
+#include "support/folder.hpp"
 #include "support/report.hpp"
 
 namespace {
@@ -99,25 +99,6 @@ std::string json_of(const stepprof::trace& recording, const std::string& path) {
 }
 
 // --- where it goes -------------------------------------------------------------------------------------------------
-
-class folder {
- public:
-  folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "stepprof-benchmark-XXXXXX").string();
-    check(::mkdtemp(name.data()) != nullptr, "mkdtemp");
-    path_ = name;
-  }
-  ~folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  folder(const folder&) = delete;
-  folder& operator=(const folder&) = delete;
-  std::string operator/(const char* name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 class no_sink final : public stepprof::byte_sink {
   std::error_code take(const char*, std::size_t) override { return {}; }
@@ -348,7 +329,7 @@ class program {
   benchmark::report report_;
   int events_;
   int rounds_;
-  folder folder_;
+  benchmark::folder folder_;
   std::string path_ = folder_ / "trace.json";
 };
 

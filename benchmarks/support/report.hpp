@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -108,7 +107,7 @@ class report {
 
 // Runs the bodies in turn, A B A B ..., `rounds` times; ns of the fastest run of each. Minima, because whatever
 // disturbs a run can only make it longer.
-inline std::vector<double> interleaved_minima(int rounds, std::initializer_list<std::function<void()>> bodies) {
+inline std::vector<double> interleaved_minima(int rounds, const std::vector<std::function<void()>>& bodies) {
   std::vector<double> least(bodies.size(), 0);
   for (int round = 0; round < rounds; ++round) {
     std::size_t i = 0;

@@ -1,6 +1,8 @@
 #include "support/fake_clock.hpp"
 
+#include <csignal>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include <stepprof/stepprof.hpp>
@@ -60,6 +62,64 @@ TEST_CASE("the memory of the measurement is given back", "[own_cost]") {
     if (i == 1) taken = stepprof::detail::the_pool.taken_blocks();
   }
   CHECK(stepprof::detail::the_pool.taken_blocks() == taken);
+}
+
+namespace {
+
+// Raises a signal at every reading of the clock while it lives.
+struct signal_at_reading {
+  static inline int handled = 0;
+  static inline int misled = 0;  // how often the handler found a log that nobody reads
+  signal_at_reading() : before_(std::signal(SIGUSR1, &handler)) {
+    handled = misled = 0;
+    test::fake_clock::call_at_reading([] { std::raise(SIGUSR1); });
+  }
+  ~signal_at_reading() {
+    test::fake_clock::call_at_reading(nullptr);
+    std::signal(SIGUSR1, before_);
+  }
+  signal_at_reading(const signal_at_reading&) = delete;
+  signal_at_reading& operator=(const signal_at_reading&) = delete;
+
+ private:
+  static void handler(int) {
+    ++handled;
+    misled += stepprof::detail::this_thread_id() == 0xffffffffu ? 1 : 0;
+  }
+  void (*before_)(int);
+};
+
+}  // namespace
+
+// Catches: what a handler records while the cost is measured, lost with the log of the measurement.
+TEST_CASE("a handler never finds the log of the measurement", "[own_cost]") {
+  if (STEPPROF_POSIX == 0) return;  // signals are held back there only
+  stepprof::profile prof(stepprof::profile_options(), stepprof::deferred);
+  {
+    const signal_at_reading signals;
+    prof.start();
+  }
+  prof.stop();
+  CHECK(signal_at_reading::handled > 0);
+  CHECK(signal_at_reading::misled == 0);
+}
+
+// Catches: a thread that starts a profile inside a scope and then has another log, so that the scope never ends.
+TEST_CASE("a thread that starts a profile inside its own scopes keeps its log", "[own_cost]") {
+  const slow_readings slow;
+  stepprof::profile prof;
+  const auto outer = std::make_unique<stepprof::record_function>("outer");
+  const std::uint32_t thread = stepprof::detail::this_thread_id();
+  prof.stop();
+  CHECK(prof.result().losses().unfinished == 1);
+  prof.start();
+  CHECK(stepprof::detail::this_thread_id() == thread);
+  auto inner = std::make_unique<stepprof::record_function>("inner");
+  inner.reset();
+  prof.stop();
+  CHECK(prof.result().losses().kept == 1);
+  CHECK(prof.result().losses().unmatched_ends == 0);
+  CHECK(prof.result().tracks()[0].id == thread);
 }
 
 // Catches: a cost that is lost on the way to the table or the file.

@@ -174,4 +174,16 @@ TEST_CASE("a signal at any reading of a thread's first scopes breaks nothing", "
   fake_clock::ticks_per_reading(0);
 }
 
+// Catches: an end that leaves the recorder of a thread which has no log, and so opens what every such thread shares.
+TEST_CASE("an end that entered the recorder before its thread lost the log in a fork changes nothing", "[signals]") {
+  const stepprof::profile prof;
+  // As in a child that a signal handler forked between the end's entering and its slow path.
+  std::thread([] {
+    const std::uint32_t end = stepprof::detail::what_of(stepprof::detail::tag::end, 1);
+    stepprof::detail::cold_paths()->end(stepprof::stamp{}, end, 0xfffffffeu, true);
+  }).join();
+  CHECK(stepprof::detail::no_log.inside);
+  CHECK(stepprof::detail::no_log.owner == 0);
+}
+
 }  // namespace signals_test

@@ -92,6 +92,31 @@ TEST_CASE("a process may be forked while its threads are anywhere in the library
   CHECK(recorded == 500);
 }
 
+// Catches: ends that a child writes of scopes which only its parent has: its own traces then tell of ends without a
+// scope.
+TEST_CASE("scopes that the parent began leave nothing in the child", "[fork]") {
+  if (STEPPROF_POSIX == 0) return;
+  stepprof::profile prof;
+  auto plain = std::make_unique<stepprof::record_function>("plain");
+  stepprof::manual_scope manual;
+  manual.begin("manual");
+  CHECK(run_in_child([&] {
+          std::uint64_t unmatched = 0;
+          stepprof::profile own(
+              every_step_a_cycle([&](const stepprof::trace& t) { unmatched += t.losses().unmatched_ends; }));
+          plain.reset();
+          manual.end();
+          for (int i = 0; i < 3; ++i) own.step();
+          own.stop();
+          return unmatched == 0;
+        }) == 0);
+  manual.end();
+  plain.reset();
+  prof.stop();
+  CHECK(prof.result().losses().kept == 2);
+  CHECK(prof.result().losses().unfinished == 0);
+}
+
 // Catches: a child that waits for a callback of its parent, and threads of it that no longer wait for each other.
 TEST_CASE("a process may be forked while callbacks run", "[fork]") {
   if (STEPPROF_POSIX == 0) return;

@@ -19,10 +19,12 @@ namespace detail {
 
 // State of the cold paths; one per process like the registry.
 struct STEPPROF_SHARED cold_state {
-  std::atomic<block_ref> logs{0};              // list of all logs, newest first
-  std::atomic<std::uint32_t> next_chunk{1};    // sequence numbers of chunks
-  std::atomic<bool> slow_clock{false};         // product_clock is not usable: every stamp comes from monotonic_clock
-  std::atomic<std::uint32_t> first_thread{1};  // smaller logical ids are of threads of the process that forked
+  std::atomic<block_ref> logs{0};            // list of all logs, newest first
+  std::atomic<std::uint32_t> next_chunk{1};  // sequence numbers of chunks
+  std::atomic<bool> slow_clock{false};       // product_clock is not usable: every stamp comes from monotonic_clock
+  // Smaller logical ids are of threads of the process that forked, smaller serials of its manual scopes.
+  std::atomic<std::uint32_t> first_thread{1};
+  std::atomic<std::uint32_t> first_serial{1};
   log_counters counters;  // of threads that have no log: the pool was full when they came, or they are ending
 };
 inline STEPPROF_SHARED STEPPROF_CONSTINIT cold_state the_cold{};
@@ -429,7 +431,8 @@ inline void end_here(stamp now, std::uint32_t what, entered when) noexcept {
 inline void cold_end(stamp now, std::uint32_t what, std::uint32_t thread, bool has_entered) noexcept {
   if (thread == this_thread_id()) return end_here(now, what, has_entered ? entered::before : entered::now);
   signal_fence();
-  if (has_entered) this_thread.own->inside = false;
+  // It has another log, or none, when a signal handler has forked in between and this is the child.
+  if (has_entered && has_log(*this_thread.own)) this_thread.own->inside = false;
   // One that was begun in the process that forked this one has nobody who waits for its end.
   if (thread < the_cold.first_thread.load(std::memory_order_relaxed)) return;
   const std::uint64_t owner = thread;
@@ -547,8 +550,17 @@ inline void count_dropped_record(std::uint32_t what, bool reentrant) noexcept {
   }
 }
 
+// Whether it is the end of a manual scope that was begun in the process that forked this one: nobody waits for it.
+inline bool is_end_of_parent(std::uint32_t what, const record_part* parts) noexcept {
+  if ((what >> 24) != static_cast<std::uint32_t>(tag::end_manual)) return false;
+  std::uint64_t serial = 0;
+  std::memcpy(&serial, parts[0].data, 8);
+  return static_cast<std::uint32_t>(serial) < the_cold.first_serial.load(std::memory_order_relaxed);
+}
+
 inline bool append_record(std::uint32_t what, bool timed, const record_part* parts, std::uint32_t count,
                           std::int32_t reserve) noexcept {
+  if (reserve == 0 && is_end_of_parent(what, parts)) return false;
   const inside_recorder inside;
   log_block* const log = inside.log;
   if (log == nullptr) {

@@ -2,11 +2,14 @@
 # Installs what is missing to build stepprof, and only that (Debian and Ubuntu, as root or with sudo). Elsewhere it names
 # what is missing and stops.
 #
-#   sh cmake/install-dependencies.sh [NAME...]      compiler clang cmake ninja fmt json catch2 eigen zlib
+#   sh cmake/install-dependencies.sh [NAME...] [--wish NAME...]
+#
+# The names: compiler clang cmake ninja fmt json catch2 eigen zlib isal. What follows --wish is installed where the system has it; where it has not, the build goes on without.
 set -eu
 [ $# -gt 0 ] || set -- compiler cmake ninja fmt json catch2 eigen
 
 cmake_needed=3.24
+names="compiler clang cmake ninja fmt json catch2 eigen zlib isal"
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
 
@@ -50,8 +53,9 @@ is_there() {
     catch2) has_header catch2/catch.hpp || has_header catch2/catch_all.hpp ;;
     eigen) has_header Eigen/Core ;;
     zlib) has_header zlib.h ;;
+    isal) has_header isa-l/igzip_lib.h ;;
     *)
-      echo "install-dependencies.sh: there is no '$1'; there are: compiler clang cmake ninja fmt json catch2 eigen zlib" >&2
+      echo "install-dependencies.sh: there is no '$1'; there are: $names" >&2
       exit 2
       ;;
   esac
@@ -68,6 +72,7 @@ package_of() {
     catch2) echo catch2 ;;
     eigen) echo libeigen3-dev ;;
     zlib) echo zlib1g-dev ;;
+    isal) echo libisal-dev ;;
   esac
 }
 
@@ -82,6 +87,7 @@ describe() {
     catch2) echo "Catch2 2.13 or 3 (https://github.com/catchorg/Catch2)" ;;
     eigen) echo "Eigen 3.3 or newer (https://eigen.tuxfamily.org)" ;;
     zlib) echo "zlib with its header (https://zlib.net)" ;;
+    isal) echo "Intel's ISA-L with its headers (https://github.com/intel/isa-l)" ;;
   esac
 }
 
@@ -101,23 +107,12 @@ stop() {
   exit 1
 }
 
-find_missing "$@"
-[ -n "$missing" ] || exit 0
-
-packages=
-for name in $missing; do
-  packages="$packages $(package_of "$name")"
-done
-
-if ! has_command apt-get; then
-  stop "Install it with the package manager of this system, then run the same command again."
-elif [ "$(id -u)" -eq 0 ]; then
-  as_root="env"
-elif has_command sudo && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
-  as_root="sudo env"
-else
-  stop "As root:  apt-get update && apt-get install -y --no-install-recommends$packages"
-fi
+find_packages() {
+  packages=
+  for name in $missing; do
+    packages="$packages $(package_of "$name")"
+  done
+}
 
 apt() {
   $as_root DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 "$@" </dev/null
@@ -126,12 +121,64 @@ install() {
   # shellcheck disable=SC2086
   apt install --no-install-recommends "$@" $packages
 }
-
-echo "stepprof: installing$packages"
 # The lists of a fresh machine are empty, and old ones name files that are gone: then, and only then, update them.
-if ! install --simulate >/dev/null 2>&1 || ! install; then
-  { apt update && install; } || stop "apt-get could not install$packages; its message is above."
-fi
+install_packages() {
+  echo "stepprof: installing$packages"
+  if ! install --simulate >/dev/null 2>&1 || ! install; then
+    apt update && install
+  fi
+}
 
-find_missing "$@"
-[ -z "$missing" ] || stop "The packages of this system do not bring it: install it by hand, then run the same command again."
+install_needs() {
+  find_missing "$@"
+  [ -n "$missing" ] || return 0
+  find_packages
+  if ! has_command apt-get; then
+    stop "Install it with the package manager of this system, then run the same command again."
+  elif [ "$(id -u)" -eq 0 ]; then
+    as_root="env"
+  elif has_command sudo && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+    as_root="sudo env"
+  else
+    stop "As root:  apt-get update && apt-get install -y --no-install-recommends$packages"
+  fi
+  install_packages || stop "apt-get could not install$packages; its message is above."
+  find_missing "$@"
+  [ -z "$missing" ] ||
+    stop "The packages of this system do not bring it: install it by hand, then run the same command again."
+}
+
+# One after the other, so that one which the system lacks does not keep the others away. Nobody is asked for a password.
+install_wish() {
+  find_missing "$1"
+  [ -n "$missing" ] || return 0
+  find_packages
+  as_root=
+  if has_command apt-get; then
+    if [ "$(id -u)" -eq 0 ]; then
+      as_root="env"
+    elif has_command sudo && sudo -n true 2>/dev/null; then
+      as_root="sudo env"
+    fi
+  fi
+  if [ -n "$as_root" ] && install_packages && find_missing "$1" && [ -z "$missing" ]; then return 0; fi
+  echo "stepprof: going on without $(describe "$1")"
+}
+
+needs=
+wishes=
+kind=need
+for name in "$@"; do
+  if [ "$name" = --wish ]; then
+    kind=wish
+  elif [ "$kind" = need ]; then
+    needs="$needs $name"
+  else
+    wishes="$wishes $name"
+  fi
+done
+# shellcheck disable=SC2086
+install_needs $needs
+for name in $wishes; do
+  install_wish "$name"
+done

@@ -1,5 +1,5 @@
-// Where gzip comes from: nothing here compresses, but a program that has zlib can say how
-// (<stepprof/adapters/zlib.hpp>).
+// Where gzip comes from: nothing here compresses, but a program that has ISA-L or zlib can say how
+// (<stepprof/adapters/isal.hpp>, <stepprof/adapters/zlib.hpp>).
 #pragma once
 
 #include <atomic>
@@ -33,6 +33,7 @@ class gzip_buffer : public std::streambuf {
 struct gzip_functions {
   std::unique_ptr<gzip_sink> (*make_sink)(byte_sink& to);
   std::unique_ptr<gzip_buffer> (*make_buffer)(std::streambuf& from);
+  int rank;  // of several the highest serves
 };
 
 inline STEPPROF_CONSTINIT std::atomic<const gzip_functions*> the_gzip{nullptr};

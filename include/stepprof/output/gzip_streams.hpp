@@ -107,7 +107,8 @@ enum class gzip_step { more, end_of_member, damaged };
 // Members one after another, as `cat` makes them, are one text. What follows the last one and is no member is a fault.
 // An Unpacker has
 //   bool start();                        before anything else; false: there is no memory
-//   gzip_step unpack(gzip_room&);        reads until there is nothing to read, the room is full or the member ends
+//   gzip_step unpack(gzip_room&);        reads until there is nothing to read, the room is full or the member ends; the
+//                                        member's last bytes only when all that it holds has been written
 //   const char* fault() const;           what is damaged
 template <class Unpacker>
 class unpacking_buffer final : public gzip_buffer {
@@ -135,7 +136,7 @@ class unpacking_buffer final : public gzip_buffer {
     room_.out = output_.get();
     room_.out_bytes = gzip_piece_bytes;
     while (room_.out_bytes == gzip_piece_bytes && fault_.empty()) {
-      if (room_.in_bytes == 0 && !holds_more_ && !fill()) {
+      if (room_.in_bytes == 0 && !fill()) {
         if (inside_) fault_ = "it is compressed (gzip) and ends in the middle: it is not complete";
         break;
       }
@@ -152,7 +153,6 @@ class unpacking_buffer final : public gzip_buffer {
   void step() {
     const gzip_step result = unpacker_.unpack(room_);
     inside_ = result != gzip_step::end_of_member;
-    holds_more_ = inside_ && room_.out_bytes == 0;
     if (result == gzip_step::damaged) fault_ = std::string("it is compressed (gzip) and damaged: ") + unpacker_.fault();
   }
 
@@ -162,8 +162,7 @@ class unpacking_buffer final : public gzip_buffer {
   gzip_room room_;
   Unpacker unpacker_;
   std::string fault_;
-  bool inside_ = false;      // a member
-  bool holds_more_ = false;  // the room was too small for what has been read
+  bool inside_ = false;  // a member
 };
 
 template <class Packer>

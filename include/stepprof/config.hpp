@@ -24,7 +24,6 @@
 #define STEPPROF_ALWAYS_INLINE inline __attribute__((always_inline))
 #define STEPPROF_NOINLINE __attribute__((noinline))
 #define STEPPROF_COLD __attribute__((noinline, cold))
-#define STEPPROF_NOINLINE __attribute__((noinline))
 // For benchmarks: the compiler has to assume that the value is looked at, and that all memory is read and written.
 #define STEPPROF_KEEP_IN_REGISTER(value) asm volatile("" : : "r"(value) : "memory")
 #define STEPPROF_KEEP_IN_MEMORY(value) asm volatile("" : : "m"(value) : "memory")
@@ -45,7 +44,6 @@
 #define STEPPROF_ALWAYS_INLINE __forceinline
 #define STEPPROF_NOINLINE __declspec(noinline)
 #define STEPPROF_COLD __declspec(noinline)
-#define STEPPROF_NOINLINE __declspec(noinline)
 #define STEPPROF_KEEP_IN_REGISTER(value) STEPPROF_KEEP_IN_MEMORY(value)
 #define STEPPROF_KEEP_IN_MEMORY(value) \
   static_cast<void>(*const_cast<const volatile char*>(&reinterpret_cast<const char&>(value)))

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <stepprof/trace/trace_builder.hpp>
 #include <stepprof/output/chrome_trace.hpp>
 
 #include <support/catch.hpp>

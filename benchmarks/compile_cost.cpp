@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "support/report.hpp"
+#include "support/temp_folder.hpp"
 
 namespace {
 
@@ -79,17 +80,12 @@ std::vector<std::string> headers(bool only_first) {
 
 int main(int argc, char** argv) {
   benchmark::report out(argc, argv);
-  std::string name = (fs::temp_directory_path() / "stepprof-compile-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) {
-    fmt::print(stderr, "no folder can be made in {}\n", fs::temp_directory_path().string());
-    return 1;
-  }
-  const compiler with{fs::path(name)};
+  const test::temp_folder folder;
+  const compiler with(folder.path());
   for (const std::string& header : headers(out.quick())) {
     const bool light = header == "stepprof/record.hpp";
     const compared ms = compare(with, header, light ? 15 : 3);
     out.add({light ? "include_record" : "include " + header, "#include <" + header + ">", ms.header, "ms",
              "<atomic> and <cstdint>", ms.baseline, light ? "ratio <= 1.5" : ""});
   }
-  fs::remove_all(name);
 }

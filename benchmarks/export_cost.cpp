@@ -30,8 +30,8 @@
 #include <stepprof/adapters/isal.hpp>
 #endif
 
-#include "support/folder.hpp"
 #include "support/report.hpp"
+#include "support/temp_folder.hpp"
 
 namespace {
 
@@ -347,7 +347,7 @@ class program {
   benchmark::report report_;
   int events_;
   int rounds_;
-  benchmark::folder folder_;
+  test::temp_folder folder_;
   std::string path_ = folder_ / "trace.json";
 };
 

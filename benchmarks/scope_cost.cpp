@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
+#include <functional>
 #include <string>
-#include <string_view>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <stepprof/stepprof.hpp>
+#include <stepprof/timer/instruction_count.hpp>
 
 #include "support/report.hpp"
 
@@ -51,14 +52,6 @@ template <class Clock>
     const stepprof::stamp begin = Clock::begin();
     BARRIER();
     const stepprof::stamp end = Clock::end();
-    asm volatile("" : : "r"(begin.low), "r"(end.low));
-  }
-}
-[[gnu::noinline]] void two_clock_reads(int n) {
-  for (int i = 0; i < n; ++i) {
-    const stepprof::stamp begin = stepprof::product_clock::begin();
-    BARRIER();
-    const stepprof::stamp end = stepprof::product_clock::end();
     asm volatile("" : : "r"(begin.low), "r"(end.low));
   }
 }
@@ -134,71 +127,34 @@ template <class Clock>
   }
 }
 // For the size of a call site: the difference between these two, by eight.
-[[gnu::noinline]] void one_site() {
-  {
-    STEPPROF_SCOPE("s");
-    BARRIER();
+#define SITE()           \
+  {                      \
+    STEPPROF_SCOPE("s"); \
+    BARRIER();           \
   }
+[[gnu::noinline]] void one_site() {
+  SITE()
 }
 [[gnu::noinline]] void nine_sites() {
-  {
-    STEPPROF_SCOPE("s");
-    BARRIER();
-  }
-  {
-    STEPPROF_SCOPE("s");
-    BARRIER();
-  }
-  {
-    STEPPROF_SCOPE("s");
-    BARRIER();
-  }
-  {
-    STEPPROF_SCOPE("s");
-    BARRIER();
-  }
-  {
-    STEPPROF_SCOPE("s");
-    BARRIER();
-  }
-  {
-    STEPPROF_SCOPE("s");
-    BARRIER();
-  }
-  {
-    STEPPROF_SCOPE("s");
-    BARRIER();
-  }
-  {
-    STEPPROF_SCOPE("s");
-    BARRIER();
-  }
-  {
-    STEPPROF_SCOPE("s");
-    BARRIER();
-  }
+  SITE() SITE() SITE() SITE() SITE() SITE() SITE() SITE() SITE()
 }
 
 struct loop {
-  const char* name;
   void (*run)(int);
   int scopes;  // in one turn of the loop: what the bare loop costs is shared by them
 };
-constexpr loop bare = {"bare", &bare_loop, 1};
-constexpr loop clock_reads = {"clock", &two_clock_reads, 1};
-constexpr loop one = {"one", &one_scope, 1};
-constexpr loop nested = {"nested", &nested_scopes, 8};
-constexpr loop stub_reads = {"stub_clock", &two_reads<stub_clock>, 1};
-constexpr loop stub = {"stub", &stub_scope, 1};
-constexpr loop nested_stub = {"nested_stub", &nested_stub_scopes, 8};
-constexpr loop named = {"run_time_name", &run_time_name, 1};
-constexpr loop with_argument = {"one_argument", &one_argument, 1};
-constexpr loop with_arguments = {"three_arguments", &three_arguments, 1};
-constexpr loop with_sequence = {"sequence_number", &sequence_numbers, 1};
-constexpr loop with_memory = {"memory", &report_loop, 1};
-constexpr loop counted[] = {bare,          clock_reads,    one,           nested,     named,
-                            with_argument, with_arguments, with_sequence, with_memory};
-
+constexpr loop bare = {&bare_loop, 1};
+constexpr loop clock_reads = {&two_reads<stepprof::product_clock>, 1};
+constexpr loop one = {&one_scope, 1};
+constexpr loop nested = {&nested_scopes, 8};
+constexpr loop stub_reads = {&two_reads<stub_clock>, 1};
+constexpr loop stub = {&stub_scope, 1};
+constexpr loop nested_stub = {&nested_stub_scopes, 8};
+constexpr loop named = {&run_time_name, 1};
+constexpr loop with_argument = {&one_argument, 1};
+constexpr loop with_arguments = {&three_arguments, 1};
+constexpr loop with_sequence = {&sequence_numbers, 1};
+constexpr loop with_memory = {&report_loop, 1};
 double ns_of(void (*run)(int), int n = block) {
   const std::int64_t begin = stepprof::detail::steady_ns();
   run(n);
@@ -207,10 +163,10 @@ double ns_of(void (*run)(int), int n = block) {
 
 // Runs the loops in turn, A B A B ...; the least ns per scope of each, with the bare loop's, the first one, taken off.
 std::vector<double> interleave(const std::vector<loop>& loops, int rounds) {
-  std::vector<double> least(loops.size(), 1e9);
-  for (int round = 0; round < rounds; ++round)
-    for (std::size_t i = 0; i < loops.size(); ++i) least[i] = (std::min)(least[i], ns_of(loops[i].run));
-  for (std::size_t i = loops.size(); i-- > 0;) least[i] -= least[0] / loops[i].scopes;
+  std::vector<std::function<void()>> bodies;
+  for (const loop& l : loops) bodies.emplace_back([run = l.run] { run(block); });
+  std::vector<double> least = benchmark::interleaved_minima(rounds, bodies);
+  for (std::size_t i = loops.size(); i-- > 0;) least[i] = (least[i] - least[0] / loops[i].scopes) / block;
   return least;
 }
 
@@ -230,9 +186,9 @@ void report_off(benchmark::report& out, int rounds) {
 void report_first_window(benchmark::report& out, stepprof::profile& prof) {
   const double empty = ns_of(&bare_loop);
   prof.start();
-  const double before = ns_of(&two_clock_reads) - empty;
+  const double before = ns_of(&two_reads<stepprof::product_clock>) - empty;
   const double scope = ns_of(&one_scope) - empty;
-  const double after = ns_of(&two_clock_reads) - empty;
+  const double after = ns_of(&two_reads<stepprof::product_clock>) - empty;
   prof.stop();
   out.add({"scope_first_window", "first window: one scope", scope, "ns", two_reads_text, (before + after) / 2, ""});
 }
@@ -288,7 +244,7 @@ void report_mean(benchmark::report& out, int rounds) {
     const long before = faults_of_this_thread();
     scope = (std::min)(scope, ns_of(&one_scope, many));
     const long between = faults_of_this_thread();
-    reads = (std::min)(reads, ns_of(&two_clock_reads, many));
+    reads = (std::min)(reads, ns_of(&two_reads<stepprof::product_clock>, many));
     faults += between - before;
     read_faults += faults_of_this_thread() - between;
     prof.stop();
@@ -327,7 +283,7 @@ void report_threads(benchmark::report& out, int rounds) {
     double scope = 1e9, reads = 1e9;
     stepprof::profile prof{stepprof::profile_options()};
     for (int turn = 0; turn < 8; ++turn) {
-      reads = (std::min)(reads, ns_on_threads(threads, &two_clock_reads, rounds / 16 + 1));
+      reads = (std::min)(reads, ns_on_threads(threads, &two_reads<stepprof::product_clock>, rounds / 16 + 1));
       scope = (std::min)(scope, ns_on_threads(threads, &one_scope, rounds / 16 + 1));
     }
     prof.stop();
@@ -357,21 +313,6 @@ void report_bytes(benchmark::report& out) {
 
 // --- instructions, and bytes of code ---------------------------------------------------------------------------------
 
-// For the run under valgrind: one loop of `n` iterations inside a window.
-int count_mode(const char* name, int n) {
-  for (const loop& l : counted) {
-    if (std::strcmp(l.name, name) != 0) continue;
-    stepprof::profile_options options;
-    options.profile_memory = true;
-    options.event_budget_bytes = std::size_t{32} << 20;
-    stepprof::profile prof(options);
-    l.run(block);  // names and caches
-    l.run(n);
-    return 0;
-  }
-  return 2;
-}
-
 std::string output_of(const std::string& command) {
   FILE* const pipe = ::popen((command + " 2>&1").c_str(), "r");
   if (pipe == nullptr) return {};
@@ -385,37 +326,48 @@ bool has_command(const char* name) {
   return std::system(fmt::format("command -v {} > /dev/null 2>&1", name).c_str()) == 0;
 }
 
-// Instructions that callgrind counts inside the loop's function for `n` iterations.
-double collected(const std::string& self, const loop& l, const std::string& function, int n) {
-  const std::string text =
-      output_of(fmt::format("valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect='*{}(int)' '{}' "
-                            "--count {} {}",
-                            function, self, l.name, n));
-  const std::size_t at = text.find("Collected :");
-  if (at == std::string::npos) {
-    fmt::print(stderr, "callgrind counted nothing:\n{}", text);
-    std::exit(1);
-  }
-  return std::atof(text.c_str() + at + 11);
+// Of one turn of the loop. A turn that is long enough makes the call of its function, and what is done once in it,
+// vanish.
+double instructions_of(const loop& l, std::error_code& ec) {
+  if (ec) return 0;
+  constexpr int turns = 1024;
+  stepprof::count_options options;
+  options.number = 16;
+  options.may_rerun = true;
+  const auto count = stepprof::count_instructions([&l] { l.run(turns); }, options, ec);
+  return count ? count->per_run / turns : 0;
 }
 
-void report_instructions(benchmark::report& out, const std::string& self) {
-  if (!has_command("valgrind")) return fmt::print("instructions: valgrind is not installed\n");
-  const auto per_iteration = [&self](const loop& l, const char* function) {
-    return (collected(self, l, function, 12000) - collected(self, l, function, 2000)) / 10000;
+// Each count is taken in a copy of the program, which comes here again and ends with that count: nothing is reported
+// before the last one.
+void report_instructions(benchmark::report& out) {
+  struct counted {
+    loop of;
+    const char* name;
+    const char* what;
+    const char* target;
   };
-  const double empty = per_iteration(bare, "bare_loop");
-  const double reads = per_iteration(clock_reads, "two_clock_reads") - empty;
-  const auto add = [&](const char* name, const char* what, const loop& l, const char* function, const char* target) {
-    out.add({name, what, per_iteration(l, function) - empty / l.scopes, "instructions", two_reads_text, reads, target});
+  constexpr counted all[] = {
+      {one, "scope_instructions", "one scope", "value <= 40"},
+      {nested, "scope_instructions_nested8", "eight inside each other", "value <= 40"},
+      {named, "scope_instructions_run_time_name", "with a run-time name", ""},
+      {with_sequence, "scope_instructions_sequence", "with a sequence number", ""},
+      {with_argument, "scope_instructions_one_argument", "with one argument", ""},
+      {with_arguments, "scope_instructions_three_arguments", "with three arguments", ""},
+      {with_memory, "memory_instructions", "an allocation and its free reported", ""},
   };
-  add("scope_instructions", "one scope", one, "one_scope", "value <= 40");
-  add("scope_instructions_nested8", "eight inside each other", nested, "nested_scopes", "value <= 40");
-  add("scope_instructions_run_time_name", "with a run-time name", named, "run_time_name", "");
-  add("scope_instructions_sequence", "with a sequence number", with_sequence, "sequence_numbers", "");
-  add("scope_instructions_one_argument", "with one argument", with_argument, "one_argument", "");
-  add("scope_instructions_three_arguments", "with three arguments", with_arguments, "three_arguments", "");
-  add("memory_instructions", "an allocation and its free reported", with_memory, "report_loop", "");
+  stepprof::profile_options options;
+  options.profile_memory = true;
+  options.event_budget_bytes = std::size_t{32} << 20;
+  stepprof::profile prof(options);
+  std::error_code ec;
+  const double empty = instructions_of(bare, ec);
+  const double reads = instructions_of(clock_reads, ec) - empty;
+  std::vector<double> counts;
+  for (const counted& c : all) counts.push_back(instructions_of(c.of, ec) - empty / c.of.scopes);
+  if (ec) return fmt::print("{}\n", ec.message());
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    out.add({all[i].name, all[i].what, counts[i], "instructions", two_reads_text, reads, all[i].target});
 }
 
 // The size of a function's hot part, from the symbols of this program.
@@ -445,21 +397,20 @@ void report_code(benchmark::report& out, const std::string& self) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 4 && std::string_view(argv[1]) == "--count") return count_mode(argv[2], std::atoi(argv[3]));
   benchmark::report out(argc, argv);
   const int rounds = out.quick() ? 50 : 1000;
   const std::string self = std::filesystem::canonical("/proc/self/exe").string();
 
-  report_off(out, rounds);
-  {
+  if (!stepprof::is_counting_rerun()) {
+    report_off(out, rounds);
     stepprof::profile prof(stepprof::profile_options(), stepprof::deferred);
     report_first_window(out, prof);
   }
+  report_instructions(out);
   report_on(out, rounds);
   report_mean(out, out.quick() ? 1 : 10);
   report_threads(out, rounds);
   report_bytes(out);
   report_code(out, self);
-  report_instructions(out, self);
   report_stub(out, rounds);  // last: it leaves times in the log that no clock has shown
 }

@@ -1,13 +1,13 @@
 // What profiling costs a whole step: the step of the training example with shapes and memory recorded, against the same
 // step unrecorded, in alternating blocks of one run.
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <string>
 #include <vector>
 
 #include <stepprof/stepprof.hpp>
+#include <stepprof/timer/measurement.hpp>
 
 #include "support/report.hpp"
 #include "training/data.hpp"
@@ -37,11 +37,6 @@ stepprof::profile_options blocks_in_turn() {
     return step % block_steps == block_steps - 1 ? stepprof::action::record_and_save : stepprof::action::record;
   };
   return options;
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
 }
 
 }  // namespace
@@ -76,8 +71,8 @@ int main(int argc, char** argv) {
   }
   prof.stop();
   const auto scopes = static_cast<double>(prof.result().events().size()) / block_steps;
-  out.add({"step_overhead", "a training step recorded, shapes and memory on", median(times[1]), "us",
-           "the step unrecorded", median(times[0]), "ratio <= 1.03"});
+  out.add({"step_overhead", "a training step recorded, shapes and memory on", stepprof::detail::median_of(times[1]),
+           "us", "the step unrecorded", stepprof::detail::median_of(times[0]), "ratio <= 1.03"});
   out.add({"step_overhead_fastest", "the fastest of them", *std::min_element(times[1].begin(), times[1].end()), "us",
            "the step unrecorded", *std::min_element(times[0].begin(), times[0].end()), ""});
   out.add({"step_scopes", "scopes in a step", scopes, "scopes", "", 0, ""});

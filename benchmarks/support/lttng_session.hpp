@@ -21,7 +21,7 @@
 
 #include <fmt/format.h>
 
-#include "support/folder.hpp"
+#include "support/temp_folder.hpp"
 
 namespace benchmark {
 
@@ -100,7 +100,7 @@ class lttng_session {
     if (daemon_ != 0) wait_until([this] { return lttng("list"); });
   }
 
-  folder folder_;
+  test::temp_folder folder_;
   std::string name_;
   std::string output_;
   pid_t daemon_ = 0;

@@ -104,13 +104,13 @@ STEPPROF_BEGIN_NAMESPACE
 //   flows                {"written", "left_out"}: arrows
 // -------------------------------------------------------------------------------------------------------------------
 
-/// Writes the Chrome trace to a file, compressed when its name ends in .gz (which takes <stepprof/adapters/zlib.hpp> in
-/// the program). It appears under its name only when it is complete; see output_file for devices and links. On a
-/// failure nothing is left behind, the recording is untouched, and another export may follow.
+/// Writes the Chrome trace to a file, compressed when its name ends in .gz (which takes a provider of
+/// <stepprof/adapters/> in the program). It appears under its name only when it is complete; see output_file for
+/// devices and links. On a failure nothing is left behind, the recording is untouched, and another export may follow.
 ///
 /// Exporting never changes the recording; two exports give the same bytes (but for the name of the file in them).
 /// Throws std::system_error whose text names the file and the reason; stepprof::error (errc::unsupported) when the name
-/// ends in .gz and zlib is missing. Any thread, several at once.
+/// ends in .gz and a provider is missing. Any thread, several at once.
 chrome_trace_result export_chrome_trace(const trace& recording, const std::filesystem::path& path,
                                         const chrome_trace_options& options = {});
 /// The same, reporting through `ec`.

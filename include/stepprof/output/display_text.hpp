@@ -13,6 +13,12 @@ STEPPROF_BEGIN_NAMESPACE
 
 namespace detail {
 
+// "1 thread", "2 threads".
+template <class Number>
+std::string counted(Number count, std::string_view what) {
+  return std::to_string(count).append(" ").append(what).append(count == 1 ? "" : "s");
+}
+
 struct decoded_character {
   std::uint32_t code_point = 0xfffd;
   std::size_t bytes = 1;  // how many were used up

@@ -25,7 +25,8 @@ STEPPROF_BEGIN_NAMESPACE
 ///   there, the link is replaced.)
 /// - A file that is replaced keeps its permission bits; one that may not be written is refused.
 /// - A name that ends in .gz gets one gzip member, in which the bytes are compressed as they come. Without
-///   <stepprof/adapters/zlib.hpp> in the program it is refused with errc::unsupported: a file is not to lie.
+///   <stepprof/adapters/isal.hpp> or <stepprof/adapters/zlib.hpp> in the program it is refused with errc::unsupported:
+///   a file is not to lie.
 /// - The bytes are handed to the system, not forced to the disk: a power failure may lose them.
 ///
 /// One thread at a time; several files, also of one name, may be written at once: the last commit() wins.

@@ -432,8 +432,8 @@ class table_maker {
     }
     if (scopes == 0) return;
     if (names > names_shown) list += fmt::format(" and {} more", names - names_shown);
-    out += fmt::format("Unfinished: {} still open at the end, counted up to there: {}\n",
-                       counted(static_cast<std::uint64_t>(scopes), "scope"), list);
+    out +=
+        fmt::format("Unfinished: {} still open at the end, counted up to there: {}\n", counted(scopes, "scope"), list);
   }
   void add_losses(std::string& out) const {
     struct line {
@@ -456,9 +456,6 @@ class table_maker {
     for (const line& l : lines)
       if (const std::uint64_t count = averages_.losses.*l.count; count != 0)
         out += fmt::format("Lost: {} {}\n", counted(count, l.what), l.why);
-  }
-  static std::string counted(std::uint64_t count, std::string_view what) {
-    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
   }
 
   const event_averages& averages_;

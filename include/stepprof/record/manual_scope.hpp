@@ -22,17 +22,16 @@ class basic_manual_scope {
   template <class... Attributes>
   void begin(text_ref name, const Attributes&... attributes) noexcept {
     end();
-    const std::uint32_t flags = detail::the_registry.gate.load(std::memory_order_relaxed);
-    if (flags == 0) return;
+    if (!detail::gate_is_open()) return;
     const scope_kind kind = detail::kind_of<scope_kind::user_annotation>(attributes...);
-    if (open(name, kind)) (detail::write_attribute(flags, attributes), ...);
+    if (open(name, kind)) detail::write_attributes(attributes...);
   }
   /// Ends the scope; does nothing when it is not open.
   void end() noexcept {
     if (serial_ == 0) return;
     const detail::record_part part{&serial_, 8};
     // The room for the end was kept in the log of the thread that began; elsewhere it must be found.
-    const bool own = detail::this_thread_id() == thread_;
+    const bool own = detail::this_thread_id() == static_cast<std::uint32_t>(serial_ >> 32);
     detail::cold_paths()->append(detail::make_what(detail::tag::end_manual, id_), true, &part, 1, own ? -16 : 0);
     serial_ = 0;
   }
@@ -43,19 +42,17 @@ class basic_manual_scope {
     const detail::cold_table* const cold = detail::cold_paths();
     if (cold == nullptr) return false;
     id_ = cold->intern(name.data(), name.size());
-    const std::uint32_t number = detail::the_registry.next_serial.fetch_add(1, std::memory_order_relaxed);
-    serial_ = (static_cast<std::uint64_t>(1) << 32) | number;
+    const std::uint64_t thread = detail::this_thread_id();  // has been given one for its name
+    serial_ = thread << 32 | detail::the_registry.next_serial.fetch_add(1, std::memory_order_relaxed);
     const detail::record_part part{&serial_, 8};
     const std::uint32_t what =
         detail::make_what(detail::tag::begin_manual_op, id_) + (static_cast<std::uint32_t>(kind) << 24);
     if (!cold->append(what, true, &part, 1, 16)) serial_ = 0;
-    thread_ = detail::this_thread_id();
     return serial_ != 0;
   }
 
-  std::uint64_t serial_ = 0;
+  std::uint64_t serial_ = 0;  // logical thread of the begin << 32 | a number; 0: not open
   std::uint32_t id_ = 0;
-  std::uint32_t thread_ = 0;
 };
 
 /// With the profiler compiled out: nothing at all.

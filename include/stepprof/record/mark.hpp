@@ -18,13 +18,12 @@ STEPPROF_COLD inline void write_mark(tag t, text_ref name, const record_part* va
 
 /// A point in time on the calling thread's track. Does nothing while nothing records. Any thread.
 inline void mark(text_ref name) noexcept {
-  if (detail::the_registry.gate.load(std::memory_order_relaxed) != 0)
-    detail::write_mark(detail::tag::instant, name, nullptr);
+  if (detail::gate_is_open()) detail::write_mark(detail::tag::instant, name, nullptr);
 }
 
 /// The value of a counter from now on; one counter per name. Does nothing while nothing records. Any thread.
 inline void counter(text_ref name, double value) noexcept {
-  if (detail::the_registry.gate.load(std::memory_order_relaxed) == 0) return;
+  if (!detail::gate_is_open()) return;
   const detail::record_part part{&value, 8};
   detail::write_mark(detail::tag::counter, name, &part);
 }

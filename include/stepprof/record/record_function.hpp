@@ -51,6 +51,24 @@ constexpr std::uint32_t kind_offset(scope_kind kind) noexcept {
   return (static_cast<std::uint32_t>(kind) - static_cast<std::uint32_t>(scope_kind::user_annotation)) << 24;
 }
 
+// Of the innermost open scope. The flags are those of this moment.
+template <class... Attributes>
+STEPPROF_ALWAYS_INLINE void write_attributes(const Attributes&... attributes) noexcept {
+  if constexpr (sizeof...(Attributes) != 0) {
+    const std::uint32_t flags = the_registry.gate.load(std::memory_order_relaxed);
+    (write_attribute(flags, attributes), ...);
+  }
+}
+
+// Begins a scope; `what` is the begin word of a user annotation. Returns as begin_scope does.
+template <class Clock, class... Attributes>
+STEPPROF_ALWAYS_INLINE std::uint64_t open_scope(std::uint32_t what, const Attributes&... attributes) noexcept {
+  const std::uint64_t thread =
+      begin_scope<Clock>(what + kind_offset(kind_of<scope_kind::user_annotation>(attributes...)));
+  if (thread != 0) write_attributes(attributes...);
+  return thread;
+}
+
 STEPPROF_COLD inline std::uint32_t name_site(call_site& site) noexcept {
   const cold_table* const cold = cold_paths();
   return cold == nullptr ? 0 : cold->register_site(site);
@@ -75,16 +93,16 @@ class basic_record_function {
   template <class... Attributes>
   STEPPROF_NODISCARD_CONSTRUCTOR STEPPROF_ALWAYS_INLINE explicit basic_record_function(
       text_ref name, const Attributes&... attributes) noexcept {
-    const std::uint32_t flags = gate();
     (detail::pick_sequence(sequence_, attributes), ...);  // a link names the number also when nothing records
-    if (STEPPROF_UNLIKELY(flags != 0)) {
+    if (STEPPROF_UNLIKELY(detail::gate_is_open())) {
       const detail::cold_table* const cold = detail::cold_paths();
-      if (cold != nullptr)
-        open(flags, detail::what_of(detail::tag::begin_user, cold->intern(name.data(), name.size())), attributes...);
+      if (cold == nullptr) return;
+      id_ = cold->intern(name.data(), name.size());
+      thread_ = detail::open_scope<Clock>(detail::what_of(detail::tag::begin_user, id_), attributes...);
     }
   }
   STEPPROF_ALWAYS_INLINE ~basic_record_function() {
-    if (thread_ != 0) detail::end_scope<Clock>(thread_, detail::what_of(detail::tag::end, what_ & detail::id_mask));
+    if (thread_ != 0) detail::end_scope<Clock>(thread_, detail::what_of(detail::tag::end, id_));
   }
   basic_record_function(const basic_record_function&) = delete;
   basic_record_function& operator=(const basic_record_function&) = delete;
@@ -99,29 +117,13 @@ class basic_record_function {
   /// other, it goes to the innermost. Does nothing while nothing records.
   template <class T>
   void add_arg(text_ref key, const T& value) noexcept {
-    if (thread_ != 0 && gate() != 0) detail::write_argument(what_ & detail::id_mask, key, detail::value_of(value));
+    if (thread_ != 0 && detail::gate_is_open()) detail::write_argument(id_, key, detail::value_of(value));
   }
   void add_arg(text_ref key, const char* value) noexcept { add_arg(key, text_ref(value)); }
 
  private:
-  // Relaxed is enough: a scope that misses the opening of the gate is simply not recorded.
-  static STEPPROF_ALWAYS_INLINE std::uint32_t gate() noexcept {
-    return detail::the_registry.gate.load(std::memory_order_relaxed);
-  }
-  template <class... Attributes>
-  STEPPROF_ALWAYS_INLINE void open(std::uint32_t flags, std::uint32_t what, const Attributes&... attributes) noexcept {
-    what_ = what;
-    thread_ = detail::begin_scope<Clock>(
-        what + detail::kind_offset(detail::kind_of<scope_kind::user_annotation>(attributes...)));
-    if constexpr (sizeof...(Attributes) != 0) {
-      if (thread_ != 0) (detail::write_attribute(flags, attributes), ...);
-    } else {
-      static_cast<void>(flags);
-    }
-  }
-
   std::uint64_t thread_ = 0;  // whose log holds the begin << 32; 0: not recorded
-  std::uint32_t what_ = 0;    // of the begin word if this were a user annotation
+  std::uint32_t id_ = 0;      // of the name
   std::int64_t sequence_ = -1;
 };
 
@@ -154,7 +156,7 @@ class site_scope {
       // Acquire: then the end finds its word, too.
       std::uint32_t what = site.what.load(std::memory_order_acquire);
       if (STEPPROF_UNLIKELY(what == 0)) what = name_site(site);
-      if (STEPPROF_LIKELY(what != 0)) open(what, attributes...);
+      if (STEPPROF_LIKELY(what != 0)) thread_ = open_scope<Clock>(what, attributes...);
     }
   }
   STEPPROF_ALWAYS_INLINE ~site_scope() {
@@ -165,15 +167,6 @@ class site_scope {
   site_scope& operator=(const site_scope&) = delete;
 
  private:
-  template <class... Attributes>
-  STEPPROF_ALWAYS_INLINE void open(std::uint32_t what, const Attributes&... attributes) noexcept {
-    thread_ = begin_scope<Clock>(what + kind_offset(kind_of<scope_kind::user_annotation>(attributes...)));
-    if constexpr (sizeof...(Attributes) != 0) {
-      const std::uint32_t flags = the_registry.gate.load(std::memory_order_relaxed);
-      if (thread_ != 0) (write_attribute(flags, attributes), ...);
-    }
-  }
-
   std::uint64_t thread_ = 0;  // whose log holds the begin << 32; 0: not recorded
   call_site& site_;
 };

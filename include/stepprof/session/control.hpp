@@ -32,7 +32,6 @@ struct control_lock : process_lock {
 // A forked child starts inactive, with empty logs and ids of its own.
 inline void reset_in_child() {
   the_cold.first_thread.store(the_registry.next_thread.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  the_cold.first_serial.store(the_registry.next_serial.load(std::memory_order_relaxed), std::memory_order_relaxed);
   thread_block& mine = this_thread;
   mine.own = &no_log;
   mine.registering = false;

@@ -30,7 +30,7 @@ struct trace_handler_options {
   /// Writes the trace to a path, which is an empty file when it is called. Empty: export_chrome_trace().
   std::function<void(const trace&, const std::string& path, std::error_code&)> write = {};
   /// Compressed files, whose names end in .gz (so does the path that `write` gets). Refused unless
-  /// <stepprof/adapters/zlib.hpp> is in the program.
+  /// <stepprof/adapters/isal.hpp> or <stepprof/adapters/zlib.hpp> is in the program.
   bool use_gzip = false;
 };
 

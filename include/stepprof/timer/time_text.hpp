@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <stepprof/config.hpp>
+#include <stepprof/output/display_text.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -34,12 +35,6 @@ inline run_time_unit unit_for(double time_ns) noexcept {
 
 inline std::string run_time_text(double time_ns) {
   return unit_for(time_ns).text_with_unit(time_ns);
-}
-
-// "1 thread", "2 threads".
-template <class Number>
-std::string counted(Number count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 }  // namespace detail

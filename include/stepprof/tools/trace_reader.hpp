@@ -32,7 +32,8 @@ STEPPROF_BEGIN_NAMESPACE
 /// (`links_are_complete()`), unless a file of ours says that some could not be drawn. What the format has and a trace
 /// has not is named in the notes.
 ///
-/// Text that gzip compressed (one member or several) is read, too, with <stepprof/adapters/zlib.hpp> in the program.
+/// Text that gzip compressed (one member or several) is read, too, with <stepprof/adapters/isal.hpp> or
+/// <stepprof/adapters/zlib.hpp> in the program.
 ///
 /// Fails with errc::bad_trace, naming the place and what is wrong, and reads nothing then. Any thread.
 [[nodiscard]] trace parse_trace(std::string_view text, const trace_reader_options& options, std::error_code& ec);

@@ -114,10 +114,6 @@ class event_placer {
   }
 
  private:
-  static bool is_stray(const trace_event& e) noexcept {
-    return (e.flags & (trace_event::out_of_order | trace_event::other_thread)) != 0;
-  }
-
   std::uint32_t open_step(const step_span& span, std::uint32_t event, event_places& places) {
     step_ = add_step(span, span.parent == npos ? npos : places.nested(span.parent));
     step_parent_ = span.parent;

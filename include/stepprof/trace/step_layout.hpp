@@ -38,11 +38,15 @@ inline bool encloses(const event_list& events, std::uint32_t outer, std::uint32_
   return event == outer;
 }
 
+// A scope that does not nest, and stands apart.
+inline bool is_stray(const trace_event& e) noexcept {
+  return (e.flags & (trace_event::out_of_order | trace_event::other_thread)) != 0;
+}
+
 // Takes scopes that did not nest out of the tree: whoever has one as parent gets its parent instead.
 inline void skip_strays(event_list& events) {
   for (trace_event& e : events)
-    while (e.parent != npos && (events[e.parent].flags & (trace_event::out_of_order | trace_event::other_thread)) != 0)
-      e.parent = events[e.parent].parent;
+    while (e.parent != npos && is_stray(events[e.parent])) e.parent = events[e.parent].parent;
 }
 
 class step_layout {

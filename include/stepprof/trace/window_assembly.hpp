@@ -87,8 +87,6 @@ class window_assembly {
   void assemble(std::vector<thread_part>& threads);
 
  private:
-  static constexpr std::uint32_t stray_flags = trace_event::out_of_order | trace_event::other_thread;
-
   std::vector<step_border> place_borders(const std::vector<thread_part>& threads) const;
   void find_steps(const std::vector<thread_part>& threads);
   void add_thread(thread_part& part);
@@ -154,7 +152,7 @@ inline std::vector<step_border> window_assembly::place_borders(const std::vector
   for (const thread_part& part : threads) {
     const event_list& events = part.record.events;
     const auto settled = [&events](std::uint32_t scope) {
-      while (scope != npos && (events[scope].flags & stray_flags) != 0) scope = events[scope].parent;
+      while (scope != npos && is_stray(events[scope])) scope = events[scope].parent;
       return scope;
     };
     if (borders.front().thread == part.record.thread) borders.front().position = 0;
@@ -217,7 +215,6 @@ inline void window_assembly::add_thread(thread_part& part) {
     if (spans_[i].nests) {
       span_index_.push_back(i);
       spans_of_thread_.push_back(spans_[i]);
-      builder_.intern("ProfilerStep#" + std::to_string(spans_[i].number));  // in front of the scopes' names
     }
   std::vector<trace_event> apart;
   std::vector<std::uint32_t> step_places;

@@ -17,6 +17,8 @@
 
 #include <stepprof/analysis/key_averages.hpp>
 #include <stepprof/output/display_text.hpp>
+#include <stepprof/output/table_fields.hpp>
+#include <stepprof/output/text_grid.hpp>
 #include <stepprof/output/units.hpp>
 #include <stepprof/trace/error.hpp>
 #include <stepprof/trace/saturating.hpp>
@@ -82,57 +84,6 @@ std::string event_averages::table(const Text& sort_by, std::int64_t row_limit) c
 // --------------------------------------------------------------------------------------------------------------------
 namespace detail {
 
-enum class field_kind : std::uint8_t { time, bytes, count };
-
-// A number of a row that tables can be sorted by and, where it has a header, show as a further column.
-struct table_field {
-  const char* key;
-  const char* header;  // nullptr: one of the columns that are always there
-  field_kind kind;
-  std::int64_t (*value)(const event_average& row);
-};
-
-inline constexpr table_field table_fields[] = {
-    {"self_cpu_time_total", nullptr, field_kind::time, [](const event_average& r) { return r.self_ns; }},
-    {"cpu_time_total", nullptr, field_kind::time, [](const event_average& r) { return r.total_ns; }},
-    {"cpu_memory_usage", nullptr, field_kind::bytes, [](const event_average& r) { return r.total_memory.net_bytes(); }},
-    {"self_cpu_memory_usage", nullptr, field_kind::bytes,
-     [](const event_average& r) { return r.self_memory.net_bytes(); }},
-    {"count", nullptr, field_kind::count, [](const event_average& r) { return r.calls; }},
-    {"allocated_bytes", "Allocated", field_kind::bytes,
-     [](const event_average& r) { return r.total_memory.allocated_bytes; }},
-    {"self_allocated_bytes", "Self Allocated", field_kind::bytes,
-     [](const event_average& r) { return r.self_memory.allocated_bytes; }},
-    {"freed_bytes", "Freed", field_kind::bytes, [](const event_average& r) { return r.total_memory.freed_bytes; }},
-    {"self_freed_bytes", "Self Freed", field_kind::bytes,
-     [](const event_average& r) { return r.self_memory.freed_bytes; }},
-    {"allocation_count", "# of Allocs", field_kind::count,
-     [](const event_average& r) { return r.total_memory.allocations; }},
-    {"self_allocation_count", "Self # of Allocs", field_kind::count,
-     [](const event_average& r) { return r.self_memory.allocations; }},
-    {"free_count", "# of Frees", field_kind::count, [](const event_average& r) { return r.total_memory.frees; }},
-    {"self_free_count", "Self # of Frees", field_kind::count,
-     [](const event_average& r) { return r.self_memory.frees; }},
-    {"unmatched_frees", "Unmatched Frees", field_kind::count,
-     [](const event_average& r) { return r.self_memory.unmatched_frees; }},
-    {"min_time", "CPU time min", field_kind::time, [](const event_average& r) { return r.min_ns; }},
-    {"max_time", "CPU time max", field_kind::time, [](const event_average& r) { return r.max_ns; }},
-    {"corrected_self_time", "Corrected Self", field_kind::time,
-     [](const event_average& r) { return r.corrected_self_ns; }},
-    {"unfinished_count", "# Unfinished", field_kind::count, [](const event_average& r) { return r.unfinished; }},
-};
-
-inline const table_field* find_field(std::string_view key) noexcept {
-  for (const table_field& field : table_fields)
-    if (key == field.key) return &field;
-  return nullptr;
-}
-
-inline std::string format_field(std::int64_t value, field_kind kind, time_unit unit) {
-  if (kind == field_kind::time) return format_time(value, unit);
-  return kind == field_kind::bytes ? format_bytes(value) : fmt::format("{}", value);
-}
-
 // The order of rows for one sort key.
 class row_order {
  public:
@@ -169,71 +120,6 @@ class row_order {
   const table_field* field_ = nullptr;
   bool (*before_)(const event_average&, const event_average&) = nullptr;
 };
-
-// Columns and cells; every line it prints is equally wide.
-class text_grid {
- public:
-  void add_column(std::string header, std::size_t width, bool is_left_aligned = false) {
-    const std::size_t at_least = display_width(header);
-    columns_.push_back({std::move(header), (std::max)(width, at_least), is_left_aligned});
-  }
-  void add_line(std::vector<std::string> cells) {
-    cells.resize(columns_.size());
-    for (std::size_t i = 0; i < cells.size(); ++i)
-      columns_[i].width = (std::max)(columns_[i].width, display_width(cells[i]));
-    lines_.push_back(std::move(cells));
-  }
-  [[nodiscard]] std::size_t column_count() const noexcept { return columns_.size(); }
-  [[nodiscard]] std::size_t width(std::size_t index) const noexcept { return columns_[index].width; }
-  // Without the two spaces at the end.
-  [[nodiscard]] std::size_t line_width() const noexcept {
-    std::size_t width = 0;
-    for (const column& c : columns_) width += c.width + 2;
-    return width - 2;
-  }
-  void print(std::string& out) const {
-    std::vector<std::string> headers, dashes;
-    for (const column& c : columns_) {
-      headers.push_back(c.header);
-      dashes.emplace_back(c.width, '-');
-    }
-    print_line(out, dashes);
-    print_line(out, headers);
-    print_line(out, dashes);
-    for (const std::vector<std::string>& cells : lines_) print_line(out, cells);
-    print_line(out, dashes);
-  }
-
- private:
-  struct column {
-    std::string header;
-    std::size_t width;
-    bool is_left_aligned;
-  };
-  void print_line(std::string& out, const std::vector<std::string>& cells) const {
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      const std::size_t padding = columns_[i].width - display_width(cells[i]);
-      if (!columns_[i].is_left_aligned) out.append(padding, ' ');
-      out += cells[i];
-      out.append(columns_[i].is_left_aligned ? padding + 2 : 2, ' ');
-    }
-    out += '\n';
-  }
-  std::vector<column> columns_;
-  std::vector<std::vector<std::string>> lines_;
-};
-
-// A text cut to `columns` with dots at its end, or, for paths, at its beginning.
-inline std::string cut_end(const std::string& text, std::size_t columns, std::string_view keep = {}) {
-  if (display_width(text) + display_width(keep) <= columns) return text + std::string(keep);
-  const std::size_t dots = display_width(keep) + 3;
-  return std::string(first_columns(text, columns > dots ? columns - dots : 0)) + "..." + std::string(keep);
-}
-inline std::string cut_begin(const std::string& text, std::size_t columns) {
-  const std::size_t width = display_width(text);
-  if (width <= columns) return text;
-  return "..." + std::string(without_first_columns(text, width - columns + 3));
-}
 
 // Builds one table; the checks come first, so that the rest cannot fail.
 class table_maker {

@@ -4,8 +4,11 @@
 #include <stepprof/analysis/event_tree.hpp>
 #include <stepprof/analysis/flow_pairs.hpp>
 #include <stepprof/analysis/key_averages.hpp>
+#include <stepprof/analysis/step_times.hpp>
 #include <stepprof/output/chrome_trace.hpp>
 #include <stepprof/output/folded_stacks.hpp>
+#include <stepprof/output/row_export.hpp>
+#include <stepprof/output/step_table.hpp>
 #include <stepprof/output/table.hpp>
 #include <stepprof/record.hpp>
 #include <stepprof/session/diagnostics.hpp>

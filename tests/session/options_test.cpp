@@ -82,14 +82,9 @@ TEST_CASE("what cannot be recorded is refused as unsupported", "[options]") {
 }
 
 // Catches: an option that is accepted and then records nothing.
-TEST_CASE("stacks and flops are refused as unsupported", "[options]") {
+TEST_CASE("stacks are refused as unsupported", "[options]") {
   CHECK(fault_after([](profile_options& o) { o.with_stack = true; }, errc::unsupported) ==
         "profile_options: with_stack is true, which this build cannot record; set it to false");
-  CHECK(fault_after([](profile_options& o) { o.with_flops = true; }, errc::unsupported) ==
-        "profile_options: with_flops is true, which this build cannot record; set it to false");
-  CHECK(fault_after([](profile_options& o) { o.with_stack = o.with_flops = true; }, errc::unsupported) ==
-        "profile_options: with_stack is true, which this build cannot record; set it to false; with_flops is true, "
-        "which this build cannot record; set it to false");
 }
 
 // Catches: only the first fault told, so that the user runs into the next one.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <stepprof/analysis/duration_statistics.hpp>
 #include <stepprof/analysis/event_tree.hpp>
 #include <stepprof/trace/error.hpp>
 #include <stepprof/trace/saturating.hpp>
@@ -57,6 +59,14 @@ struct event_average {
   std::int64_t corrected_self_ns = 0;
   memory_sums self_memory;   ///< Reported while an event of this row was the innermost open one.
   memory_sums total_memory;  ///< With all that is nested in it; the outermost event counts, as for total_ns.
+  /// How the durations of the calls are spread, where key_averages_options::statistics asked for it: of all calls, of
+  /// steps the complete ones. Lost when rows are merged.
+  std::optional<duration_statistics> durations;
+
+  /// Floating-point operations of these scopes themselves: what the program gave as flops(...), else by the formula of
+  /// the name. Not those of scopes inside, which count for themselves.
+  std::int64_t flops = 0;
+  std::int64_t unknown_flops = 0;  ///< Calls whose name has a formula that does not fit their inputs.
 
   std::string shapes;              ///< `[[64, 512], []]`; empty when not grouped by shape, or without inputs.
   std::vector<std::string> stack;  ///< Innermost first: enclosing scopes or native frames, as grouped.
@@ -80,6 +90,7 @@ struct event_averages {
   loss_counts losses;              ///< What is missing, exactly.
   std::uint32_t thread_count = 0;  ///< Threads that recorded at least one event.
   bool has_memory = false;         ///< Memory was recorded: the table has memory columns.
+  bool has_statistics = false;     ///< Rows have `durations`.
   stack_source stack = stack_source::scopes;
 
   /// The first row of this name, nullptr when there is none.
@@ -113,6 +124,9 @@ struct event_averages {
   /// options: compilers disagree on whether such a list might be a string.
   template <class Text, class = std::enable_if_t<std::is_convertible_v<const Text&, std::string_view>>>
   [[nodiscard]] std::string table(const Text& sort_by, std::int64_t row_limit = 100) const;
+  /// The rows as CSV and as JSON, times in ns and memory in bytes; see output/row_export.hpp, which must be included.
+  [[nodiscard]] inline std::string to_csv() const;
+  [[nodiscard]] inline std::string to_json() const;
 };
 
 /// Adds up rows of the same key (name, annotation or not, shapes, stack), which stay where the first of them was. This
@@ -128,6 +142,10 @@ inline void add_to(std::int64_t& sum, std::int64_t value) noexcept {
 }
 
 inline void add_row(event_average& row, const event_average& other) {
+  if (row.calls == 0)
+    row.durations = other.durations;
+  else if (other.calls != 0)
+    row.durations.reset();
   row.min_ns = row.calls == 0 ? other.min_ns : other.calls == 0 ? row.min_ns : (std::min)(row.min_ns, other.min_ns);
   row.max_ns = (std::max)(row.max_ns, other.max_ns);
   add_to(row.calls, other.calls);
@@ -139,6 +157,8 @@ inline void add_row(event_average& row, const event_average& other) {
   add_to(row.top_level_ns, other.top_level_ns);
   add_to(row.inner_scopes, other.inner_scopes);
   add_to(row.corrected_self_ns, other.corrected_self_ns);
+  add_to(row.flops, other.flops);
+  add_to(row.unknown_flops, other.unknown_flops);
   row.self_memory += other.self_memory;
   row.total_memory += other.total_memory;
   row.is_step = row.is_step || other.is_step;

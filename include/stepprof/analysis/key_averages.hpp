@@ -11,8 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include <stepprof/analysis/duration_statistics.hpp>
 #include <stepprof/analysis/event_average.hpp>
 #include <stepprof/analysis/event_tree.hpp>
+#include <stepprof/analysis/flops.hpp>
 #include <stepprof/analysis/scope_path.hpp>
 #include <stepprof/trace/large_pages.hpp>
 #include <stepprof/trace/saturating.hpp>
@@ -27,6 +29,10 @@ struct key_averages_options {
   /// Events of one name get rows of their own when their n innermost stack entries differ; 0: stacks do not matter.
   std::size_t group_by_stack_n = 0;
   stack_source stack = stack_source::scopes;
+  /// Also how the durations of each row's events are spread: `event_average::durations`. 12 bytes an event meanwhile.
+  bool statistics = false;
+  /// How floating-point operations are counted, beside torch's formulas, where the profile's with_flops was on.
+  flop_formulas formulas = {};
 };
 
 /// The events of a trace put together by key. Linear in the number of events. Any thread.
@@ -75,11 +81,14 @@ class averager {
         trace_(tree.source()),
         options_(options),
         one_by_one_(one_by_one),
-        has_memory_(tree.has_memory()) {}
+        has_memory_(tree.has_memory()),
+        flops_(trace_, options_.formulas),
+        counts_flops_(flops_.is_needed()) {}
 
   event_averages run() {
     name_numbers();
     if (options_.group_by_stack_n != 0) stack_numbers();
+    if (options_.statistics) group_of_event_.assign(trace_.events().size(), npos);
     reserve_large(groups_, one_by_one_ ? trace_.events().size() : (std::min)(trace_.events().size(), name_of_.size()));
     for (const trace_track& track : trace_.tracks())
       if (track.kind != track_kind::device) add_track(track);
@@ -121,6 +130,7 @@ class averager {
     std::int64_t self_ns = 0, total_ns = 0, async_ns = 0, unfinished_ns = 0, top_level_ns = 0;
     std::int64_t min_ns = INT64_MAX, max_ns = INT64_MIN;
     std::int64_t inner_scopes = 0;
+    std::int64_t flops = 0, unknown_flops = 0;
     std::int64_t recorded = 0;  // calls that are scopes of a thread: no steps, nothing async
     std::uint32_t open = 0;     // events of the group around the event that is looked at
     bool is_async = true;       // until an event on a thread shows otherwise
@@ -204,6 +214,7 @@ class averager {
       const std::uint32_t outer = trace_.events()[i].parent;
       for (; !open_.empty() && open_.back().event != outer; open_.pop_back()) --groups_[open_.back().group].open;
       const std::uint32_t g = group_of(i);
+      if (options_.statistics) group_of_event_[i] = g;
       add_event(g, i, is_async);
       if (!is_async && !trace_.events()[i].has(trace_event::step)) {
         ++groups_[g].recorded;
@@ -230,6 +241,7 @@ class averager {
       to.first_with_source = seen;
     add_call(to, duration_ns);
     add_to(to.self_ns, tree_.self_ns(index));
+    if (counts_flops_) add_flops(to, e);
     to.is_async = to.is_async && is_async;
     const bool is_unfinished = e.has(trace_event::unfinished);
     to.unfinished += is_unfinished ? 1 : 0;
@@ -242,6 +254,11 @@ class averager {
       add_to(to.async_ns, duration_ns);
     else if (e.parent == npos)
       add_to(to.top_level_ns, duration_ns);
+  }
+  void add_flops(group_sums& to, const trace_event& e) {
+    const flop_counter::result flops = flops_(e);
+    add_to(to.flops, flops.count);
+    to.unknown_flops += flops.is_unknown ? 1 : 0;
   }
   static void add_call(group_sums& to, std::int64_t duration_ns) noexcept {
     ++to.calls;
@@ -270,14 +287,37 @@ class averager {
     const auto earlier = [this](std::uint32_t a, std::uint32_t b) { return groups_[a].first < groups_[b].first; };
     if (!std::is_sorted(order.begin(), order.end(), earlier)) std::stable_sort(order.begin(), order.end(), earlier);
     reserve_large(rows_, order.size());
+    if (options_.statistics) gather_durations();
     for (const std::uint32_t g : order) {
       event_average& row = rows_.emplace_back();
       describe(row, g);
       add_sums(row, groups_[g]);
+      if (options_.statistics && g < memory_group_) row.durations = statistics_of(g);
       if (!has_memory_) continue;
       row.self_memory = memory_[g].self;
       row.total_memory = memory_[g].total;
     }
+  }
+  // The durations of each group behind those of the one before. A step that was cut says nothing of steps.
+  void gather_durations() {
+    first_duration_.assign(groups_.size() + 1, 0);
+    const auto for_each = [this](auto&& use) {
+      for (std::uint32_t i = 0; i < group_of_event_.size(); ++i) {
+        const trace_event& e = trace_.events()[i];
+        const bool is_cut_step = e.has(trace_event::unfinished) && name_of(e) == step_name();
+        if (group_of_event_[i] != npos && !is_cut_step) use(group_of_event_[i], e.duration_ns());
+      }
+    };
+    for_each([this](std::uint32_t group, std::int64_t) { ++first_duration_[group + 1u]; });
+    for (std::size_t g = 0; g < groups_.size(); ++g) first_duration_[g + 1] += first_duration_[g];
+    reserve_large(durations_ns_, first_duration_.back());
+    durations_ns_.resize(first_duration_.back());
+    std::vector<std::size_t> next(first_duration_.begin(), first_duration_.end() - 1);
+    for_each([&](std::uint32_t group, std::int64_t duration_ns) { durations_ns_[next[group]++] = duration_ns; });
+  }
+  [[nodiscard]] duration_statistics statistics_of(std::uint32_t group) {
+    const std::size_t first = first_duration_[group];
+    return detail::statistics_of(durations_ns_.data() + first, first_duration_[group + 1u] - first);
   }
   // Without what recording added to the self time of these events.
   [[nodiscard]] std::int64_t corrected_self_ns(const group_sums& sums) const noexcept {
@@ -302,6 +342,8 @@ class averager {
     row.min_ns = sums.min_ns;
     row.max_ns = sums.max_ns;
     row.inner_scopes = sums.inner_scopes;
+    row.flops = sums.flops;
+    row.unknown_flops = sums.unknown_flops;
     row.corrected_self_ns = corrected_self_ns(sums);
   }
 
@@ -345,6 +387,7 @@ class averager {
     result.losses = trace_.losses();
     result.thread_count = thread_count_;
     result.has_memory = trace_.info().has_memory || !trace_.memory().empty();
+    result.has_statistics = options_.statistics;
     result.stack = options_.stack;
     return result;
   }
@@ -354,11 +397,16 @@ class averager {
   key_averages_options options_;
   bool one_by_one_;
   bool has_memory_;
+  flop_counter flops_;
+  bool counts_flops_;
   std::vector<std::uint32_t> name_of_, stack_of_;
   std::vector<std::uint32_t> by_name_;  // the group of each name, and of each name of annotations
   std::unordered_map<key, std::uint32_t, key_hash> by_key_;
   std::vector<group_sums> groups_;
-  std::vector<memory_of_group> memory_;  // of each group, when there is any
+  std::vector<memory_of_group> memory_;        // of each group, when there is any
+  std::vector<std::uint32_t> group_of_event_;  // when durations are asked for
+  std::vector<std::size_t> first_duration_;    // of each group
+  std::vector<std::int64_t> durations_ns_;
   struct open_event {
     std::uint32_t event = npos, group = npos;
   };

@@ -16,6 +16,7 @@ enum record_flag : std::uint32_t {
   flag_shapes = 2,  // inputs(...) are looked at
   flag_memory = 4,  // report_alloc and report_free write
   flag_stacks = 8,  // native stacks are captured
+  flag_flops = 16,  // FLOPs are to be counted from the shapes; nothing looks at it while recording
 };
 
 }  // namespace detail

@@ -18,6 +18,7 @@
 #include <stepprof/output/chrome_layout.hpp>
 #include <stepprof/output/chrome_trace_texts.hpp>
 #include <stepprof/output/json_writer.hpp>
+#include <stepprof/trace/loss_fields.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -210,6 +211,7 @@ class chrome_trace_head {
     if (info_.has_memory) add("profile_memory", "1");
     if (info_.has_shapes) add("record_shapes", "1");
     if (info_.has_stacks) add("with_stack", "1");
+    if (info_.has_flops) add("with_flops", "1");
     if (processes.size() == 1 && processes[0].rank >= 0)
       add("distributedInfo", "{\"rank\":" + std::to_string(processes[0].rank) + "}");
     return pairs;
@@ -272,22 +274,9 @@ class chrome_trace_head {
     count(out, "profiler_bytes", info_.profiler_bytes);
   }
   void write_losses(json_writer& out) const {
-    const loss_counts& losses = trace_.losses();
     out.key("losses");
     out.begin_object();
-    count(out, "kept", losses.kept);
-    count(out, "unfinished", losses.unfinished);
-    count(out, "late", losses.late);
-    count(out, "dropped", losses.dropped);
-    count(out, "reentrant", losses.reentrant);
-    count(out, "dropped_arguments", losses.dropped_arguments);
-    count(out, "dropped_memory", losses.dropped_memory);
-    count(out, "overflow_names", losses.overflow_names);
-    count(out, "clamps", losses.clamps);
-    count(out, "unmatched_frees", losses.unmatched_frees);
-    count(out, "unmatched_ends", losses.unmatched_ends);
-    count(out, "lost_frees", losses.lost_frees);
-    count(out, "cold_chunks", losses.cold_chunks);
+    for (const auto& [key, field] : loss_fields) count(out, key, trace_.losses().*field);
     out.end_object();
   }
 

@@ -31,8 +31,8 @@ struct table_options {
   static constexpr std::size_t unlimited = (std::numeric_limits<std::size_t>::max)();
 
   /// Rows are sorted by this, largest first, equal ones in the order of the rows; empty: the order of the rows. One of
-  /// `self_cpu_time_total cpu_time_total cpu_time` (the average) `cpu_memory_usage self_cpu_memory_usage count key
-  /// input_shapes stack`, or the name of one of the further columns below.
+  /// `self_cpu_time_total cpu_time_total cpu_time` (the average) `cpu_memory_usage self_cpu_memory_usage count flops
+  /// key input_shapes stack`, or the name of one of the further columns below.
   std::string sort_by = {};
   std::int64_t row_limit = 100;              ///< Rows to print; -1: all. Sums and shares are over all rows anyway.
   std::size_t max_src_column_width = 75;     ///< In columns of the terminal; longer texts keep their end.
@@ -44,7 +44,8 @@ struct table_options {
 
   /// Further columns after `# of Calls`, from: `allocated_bytes self_allocated_bytes freed_bytes self_freed_bytes
   /// allocation_count self_allocation_count free_count self_free_count unmatched_frees min_time max_time
-  /// corrected_self_time unfinished_count source`.
+  /// stddev_time p50_time p95_time p99_time corrected_self_time flop_rate unknown_flops unfinished_count source`. The
+  /// deviation and the percentiles need `key_averages_options::statistics`.
   std::vector<std::string> columns = {};
 
   // Lines after the total. Lost and unfinished scopes, and what percentages refer to when several threads were
@@ -134,6 +135,9 @@ class table_maker {
     for (const std::string& column : options_.columns)
       if (!is_further_column(column))
         return refuse("columns holds '" + display_text(column) + "', must be of " + further_columns());
+    for (const std::string& key : options_.columns)
+      if (is_missing_statistic(key)) return refuse_statistic("columns holds", key);
+    if (is_missing_statistic(options_.sort_by)) return refuse_statistic("sort_by is", options_.sort_by);
     if (options_.row_limit < -1)
       return refuse(fmt::format("row_limit is {}, must be -1 (all rows) or at least 0", options_.row_limit));
     unit_ = parse_time_unit(options_.time_unit, ec);
@@ -146,6 +150,7 @@ class table_maker {
       has_shapes_ = has_shapes_ || !row.shapes.empty();
       has_stack_ = has_stack_ || !row.stack.empty();
     }
+    flops_unit_ = unit_of_least_flops();
     find_shared_names();
     add_columns();
     add_rows();
@@ -162,6 +167,14 @@ class table_maker {
  private:
   static std::error_code refuse(const std::string& text) {
     return make_error(errc::invalid_argument, "table: " + text);
+  }
+  [[nodiscard]] bool is_missing_statistic(std::string_view key) const noexcept {
+    const table_field* const field = find_field(key);
+    return field != nullptr && field->is_statistic && !averages_.has_statistics;
+  }
+  static std::error_code refuse_statistic(const char* what, const std::string& key) {
+    return refuse(std::string(what) + " '" + key +
+                  "', which these rows do not have; set key_averages_options::statistics to true");
   }
   static bool is_further_column(std::string_view key) noexcept {
     const table_field* field = find_field(key);
@@ -185,6 +198,14 @@ class table_maker {
       const auto annotation = row.is_annotation ? is_shared_.end() : is_shared_.find(row.name);
       if (annotation != is_shared_.end()) annotation->second = true;
     }
+  }
+
+  // As torch has it: one unit for all rows, in which the least count is not below 1.
+  [[nodiscard]] std::optional<flops_unit> unit_of_least_flops() const {
+    std::int64_t least = INT64_MAX;
+    for (const event_average& row : averages_.rows)
+      if (row.flops > 0) least = (std::min)(least, row.flops);
+    return least == INT64_MAX ? std::nullopt : std::optional<flops_unit>(flops_unit_for(least));
   }
 
   // --- columns
@@ -211,10 +232,12 @@ class table_maker {
       grid_.add_column("Input Shapes", width_for([](const event_average& row) { return display_width(shapes_of(row)); },
                                                  options_.max_shapes_column_width));
     }
-    if (!has_stack_) return;
-    stack_column_ = grid_.column_count();
-    grid_.add_column(averages_.stack == stack_source::native ? "Source Location" : "Enclosing Scopes",
-                     width_for(longest_stack_entry, options_.max_src_column_width), true);
+    if (has_stack_) {
+      stack_column_ = grid_.column_count();
+      grid_.add_column(averages_.stack == stack_source::native ? "Source Location" : "Enclosing Scopes",
+                       width_for(longest_stack_entry, options_.max_src_column_width), true);
+    }
+    if (flops_unit_) grid_.add_column("Total " + std::string(flops_unit_->header), default_width);
   }
   void add_further_column(const std::string& key) {
     if (key != "source") return grid_.add_column(find_field(key)->header, default_width);
@@ -271,6 +294,7 @@ class table_maker {
     if (has_shapes_) cells.emplace_back(first_columns(shapes_of(row), grid_.width(shapes_column_)));
     if (has_stack_)
       cells.push_back(row.stack.empty() ? "" : cut_begin(display_text(row.stack[0]), grid_.width(stack_column_)));
+    if (flops_unit_) cells.push_back(format_flops(row.flops, *flops_unit_));
     return cells;
   }
   [[nodiscard]] static std::string shapes_of(const event_average& row) {
@@ -292,6 +316,7 @@ class table_maker {
     if (info.partial) out += "Partial: the window was cut before its last active step was complete\n";
     add_cost(out);
     add_unfinished(out);
+    add_unknown_flops(out);
     add_losses(out);
   }
   // Of an unmeasured recording, as one that was read from a file of others, there is nothing to say.
@@ -320,6 +345,13 @@ class table_maker {
     if (names > names_shown) list += fmt::format(" and {} more", names - names_shown);
     out +=
         fmt::format("Unfinished: {} still open at the end, counted up to there: {}\n", counted(scopes, "scope"), list);
+  }
+  void add_unknown_flops(std::string& out) const {
+    std::int64_t calls = 0;
+    for (const event_average& row : averages_.rows) add_to(calls, row.unknown_flops);
+    if (calls != 0)
+      out += fmt::format("FLOPs unknown: {} of ops with a formula, whose inputs are not known or do not fit it\n",
+                         counted(calls, "call"));
   }
   void add_losses(std::string& out) const {
     struct line {
@@ -351,6 +383,7 @@ class table_maker {
   text_grid grid_;
   std::int64_t base_ns_ = 0;
   std::unordered_map<std::string_view, bool> is_shared_;
+  std::optional<flops_unit> flops_unit_;  // none: no row has any
   bool has_shapes_ = false;
   bool has_stack_ = false;
   std::size_t shapes_column_ = 0, stack_column_ = 0, source_column_ = 0;

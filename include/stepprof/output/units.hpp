@@ -35,6 +35,31 @@ template <class Number>
 /// Bytes, e.g. `-20 B`, `652.50 KB`, `5.72 MB`, up to `EB`; a unit is 1024 of the one before.
 [[nodiscard]] std::string format_bytes(std::int64_t bytes);
 
+/// A number with a decimal prefix, e.g. `950`, `12.35K`, `1.50G`, up to `E`.
+[[nodiscard]] std::string format_rate(std::int64_t value);
+
+namespace detail {
+
+// A unit of floating-point operations, as the header of a column says it.
+struct flops_unit {
+  std::string_view header;
+  double flops;
+};
+// The largest unit in which `least`, from 1 on, is not below 1.
+[[nodiscard]] inline flops_unit flops_unit_for(std::int64_t least) noexcept {
+  constexpr flops_unit units[] = {{"FLOPs", 1},    {"KFLOPs", 1e3},  {"MFLOPs", 1e6},
+                                  {"GFLOPs", 1e9}, {"TFLOPs", 1e12}, {"PFLOPs", 1e15}};
+  std::size_t unit = 0;
+  for (; unit < 5 && least >= 1000; least /= 1000) ++unit;
+  return units[unit];
+}
+// A count in that unit with three decimals; `--` when there is none.
+[[nodiscard]] inline std::string format_flops(std::int64_t flops, flops_unit unit) {
+  return flops <= 0 ? "--" : fmt::format("{:.3f}", static_cast<double>(flops) / unit.flops);
+}
+
+}  // namespace detail
+
 /// A share, e.g. `27.59%`; `--` when the whole is 0.
 [[nodiscard]] std::string format_percent(double part, double whole);
 
@@ -91,19 +116,35 @@ std::string format_time(Number ns, time_unit unit) {
   return detail::format_time_value(static_cast<double>(ns), unit);
 }
 
-inline std::string format_bytes(std::int64_t bytes) {
-  if (bytes > -1024 && bytes < 1024) return fmt::format("{} B", bytes);
-  constexpr const char* suffixes[] = {" KB", " MB", " GB", " TB", " PB", " EB"};
-  double value = static_cast<double>(bytes);
+namespace detail {
+
+// With the first of the suffixes in which the number is below `base`.
+template <std::size_t Count>
+std::string with_suffix(std::int64_t number, int base, std::string_view limit, const char* const (&suffixes)[Count]) {
+  double value = static_cast<double>(number);
   std::string text;
   for (const char* suffix : suffixes) {
-    value /= 1024;
+    value /= base;
     text = fmt::format("{:.2f}", value);
-    const bool is_too_big = detail::reaches(text, "1024");
+    const bool is_too_big = reaches(text, limit);
     text += suffix;
     if (!is_too_big) break;
   }
   return text;
+}
+
+}  // namespace detail
+
+inline std::string format_bytes(std::int64_t bytes) {
+  if (bytes > -1024 && bytes < 1024) return fmt::format("{} B", bytes);
+  constexpr const char* suffixes[] = {" KB", " MB", " GB", " TB", " PB", " EB"};
+  return detail::with_suffix(bytes, 1024, "1024", suffixes);
+}
+
+inline std::string format_rate(std::int64_t value) {
+  if (value > -1000 && value < 1000) return fmt::format("{}", value);
+  constexpr const char* suffixes[] = {"K", "M", "G", "T", "P", "E"};
+  return detail::with_suffix(value, 1000, "1000", suffixes);
 }
 
 inline std::string format_percent(double part, double whole) {

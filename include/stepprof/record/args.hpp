@@ -154,6 +154,13 @@ template <class T>
   return {key, value};
 }
 
+/// `flops(2.0 * m * n * k)`: the floating-point operations of the scope itself, for the columns `Total FLOPs` and
+/// `FLOP/s`. It is the argument "flops", and goes before a formula for the name.
+template <class T>
+[[nodiscard]] scope_argument<T> flops(const T& count) noexcept {
+  return {"flops", count};
+}
+
 // --------------------------------------------------------------------------------------------------------------------
 namespace detail {
 

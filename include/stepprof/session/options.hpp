@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include <stepprof/analysis/flops.hpp>
 #include <stepprof/config.hpp>
 #include <stepprof/session/schedule.hpp>
 #include <stepprof/session/trace_callback.hpp>
@@ -41,9 +42,10 @@ struct profile_options {
   bool profile_memory = false;
   /// Keep native stacks of scopes. Not in this build: refused.
   bool with_stack = false;
-  /// Count floating-point operations where the shapes of an op allow it. Not in this build: refused. What can count
-  /// them switches record_shapes on.
+  /// Count floating-point operations: of ops with a formula from the shapes of their inputs, which are recorded then.
   bool with_flops = false;
+  /// Formulas beside torch's, for the profile's own key_averages().
+  flop_formulas formulas = {};
 
   /// Called with each completed cycle, inside step() or stop(), and with a partial one that stop() or the schedule cut.
   /// It may open scopes, read and export; it must not start, step or stop a profile. What it throws or returns as an
@@ -85,7 +87,6 @@ constexpr bool can_record(activity a) noexcept {
   return a == activity::cpu;
 }
 inline constexpr bool can_record_stacks = false;
-inline constexpr bool can_record_flops = false;
 
 // The faults found so far. Each is a sentence without a full stop.
 class option_faults {
@@ -143,8 +144,6 @@ inline void validate(const profile_options& options, std::error_code& ec) {
   detail::check_activities(options.activities, faults);
   if (options.with_stack && !detail::can_record_stacks)
     faults.add(errc::unsupported, "with_stack is true, which this build cannot record; set it to false");
-  if (options.with_flops && !detail::can_record_flops)
-    faults.add(errc::unsupported, "with_flops is true, which this build cannot record; set it to false");
   detail::check_bytes("event_budget_bytes", options.event_budget_bytes, detail::least_event_budget,
                       detail::largest_event_budget, "1048576 (1 MiB) to 17179869184 (16 GiB)", faults);
   detail::check_bytes("accumulate_limit_bytes", options.accumulate_limit_bytes, detail::least_event_budget, UINT64_MAX,

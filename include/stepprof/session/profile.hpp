@@ -15,10 +15,13 @@
 #include <vector>
 
 #include <stepprof/analysis/key_averages.hpp>
+#include <stepprof/analysis/step_times.hpp>
 #include <stepprof/output/chrome_trace.hpp>
 #include <stepprof/output/folded_stacks.hpp>
 #include <stepprof/output/json_scanner.hpp>
 #include <stepprof/output/json_text.hpp>
+#include <stepprof/output/row_export.hpp>
+#include <stepprof/output/step_table.hpp>
 #include <stepprof/output/table.hpp>
 #include <stepprof/session/diagnostics.hpp>
 #include <stepprof/session/options.hpp>
@@ -142,12 +145,18 @@ class profile {
 
   /// The result that the methods below read. An empty trace, and one diagnostic, when there is none yet.
   [[nodiscard]] trace result() const;
-  /// Averages by name (torch: key_averages). See analysis/key_averages.hpp.
+  /// Averages by name (torch: key_averages). See analysis/key_averages.hpp. FLOPs by the formulas given here, or else
+  /// in the options of the profile.
   [[nodiscard]] event_averages key_averages(const key_averages_options& options = {}) const {
-    return stepprof::key_averages(result(), options);
+    if (!options.formulas.empty() || options_.formulas.empty()) return stepprof::key_averages(result(), options);
+    key_averages_options with_formulas = options;
+    with_formulas.formulas = options_.formulas;
+    return stepprof::key_averages(result(), with_formulas);
   }
   /// One row per event.
   [[nodiscard]] event_averages events() const { return stepprof::event_rows(result()); }
+  /// The steps one by one. See analysis/step_times.hpp.
+  [[nodiscard]] step_times steps() const { return stepprof::steps_of(result()); }
   /// Writes the Chrome trace. See output/chrome_trace.hpp.
   chrome_trace_result export_chrome_trace(const std::filesystem::path& path) const {
     return stepprof::export_chrome_trace(result(), path);
@@ -234,7 +243,7 @@ class profile {
   [[nodiscard]] std::string description() const;
   std::uint32_t flags() const noexcept {
     return (options_.needs_shapes() ? detail::flag_shapes : 0u) | (options_.profile_memory ? detail::flag_memory : 0u) |
-           (options_.with_stack ? detail::flag_stacks : 0u);
+           (options_.with_stack ? detail::flag_stacks : 0u) | (options_.with_flops ? detail::flag_flops : 0u);
   }
 
   void refuse(const std::error_code& ec, const char* code) noexcept;

@@ -15,6 +15,7 @@
 #include <stepprof/output/chrome_trace_head.hpp>
 #include <stepprof/output/chrome_trace_texts.hpp>
 #include <stepprof/trace/saturating.hpp>
+#include <stepprof/trace/loss_fields.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -150,22 +151,7 @@ class own_facts_reader {
     info.clock = text_at(object, "clock");
   }
   static void read_losses(const json& object, loss_counts& losses) {
-    const std::pair<const char*, std::uint64_t loss_counts::*> fields[] = {
-        {"kept", &loss_counts::kept},
-        {"unfinished", &loss_counts::unfinished},
-        {"late", &loss_counts::late},
-        {"dropped", &loss_counts::dropped},
-        {"reentrant", &loss_counts::reentrant},
-        {"dropped_arguments", &loss_counts::dropped_arguments},
-        {"dropped_memory", &loss_counts::dropped_memory},
-        {"overflow_names", &loss_counts::overflow_names},
-        {"clamps", &loss_counts::clamps},
-        {"unmatched_frees", &loss_counts::unmatched_frees},
-        {"unmatched_ends", &loss_counts::unmatched_ends},
-        {"lost_frees", &loss_counts::lost_frees},
-        {"cold_chunks", &loss_counts::cold_chunks},
-    };
-    for (const auto& [key, field] : fields) losses.*field = count(object, key);
+    for (const auto& [key, field] : loss_fields) losses.*field = count(object, key);
   }
   static trace_process process(const json& object) {
     trace_process p;

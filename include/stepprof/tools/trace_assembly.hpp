@@ -421,6 +421,7 @@ inline void trace_assembly::add_facts() {
     told.has_memory = info.has_memory;
     told.has_shapes = info.has_shapes;
     told.has_stacks = info.has_stacks;
+    told.has_flops = info.has_flops;
     info = told;
     builder_.losses() = own_.losses;
     for (const paused_interval& pause : own_.pauses) builder_.add_pause(pause);

@@ -150,6 +150,8 @@ inline std::string trace_records::on_file_key(std::string key, file_value value)
     info.has_memory = is_on;
   } else if (key == "with_stack") {
     info.has_stacks = is_on;
+  } else if (key == "with_flops") {
+    info.has_flops = is_on;
   } else if (key != "schemaVersion" && key != "deviceProperties" && key != "displayTimeUnit" && key != "traceName") {
     metadata.push_back({std::move(key), text_of(value)});
   }

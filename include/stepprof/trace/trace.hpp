@@ -212,6 +212,7 @@ struct trace_info {
   bool has_shapes = false;              ///< record_shapes was on.
   bool has_memory = false;              ///< profile_memory was on.
   bool has_stacks = false;              ///< with_stack was on.
+  bool has_flops = false;               ///< with_flops was on.
   double scope_cost_ns = 0;             ///< What recording one empty scope costs on this machine; 0: not measured.
   double scope_cost_inside_ns = 0;      ///< Of it, what is part of the scope's own time; the rest is in its parent's.
   std::uint64_t profiler_bytes = 0;     ///< Memory that the recording itself used.

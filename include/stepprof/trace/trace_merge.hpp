@@ -12,6 +12,7 @@
 
 #include <stepprof/config.hpp>
 #include <stepprof/trace/error.hpp>
+#include <stepprof/trace/loss_fields.hpp>
 #include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
 #include <stepprof/trace/trace_builder.hpp>
@@ -282,19 +283,8 @@ inline void trace_merger::add_steps_and_pauses() {
 }
 
 inline void trace_merger::add_losses() {
-  static constexpr std::uint64_t loss_counts::*const fields[] = {
-      &loss_counts::kept,           &loss_counts::unfinished,
-      &loss_counts::late,           &loss_counts::dropped,
-      &loss_counts::reentrant,      &loss_counts::dropped_arguments,
-      &loss_counts::dropped_memory, &loss_counts::overflow_names,
-      &loss_counts::clamps,         &loss_counts::unmatched_frees,
-      &loss_counts::unmatched_ends, &loss_counts::lost_frees,
-      &loss_counts::cold_chunks,
-  };
-  static_assert(sizeof(fields) / sizeof(fields[0]) * sizeof(std::uint64_t) == sizeof(loss_counts),
-                "every count must be added");
   for (const merge_input& input : inputs_)
-    for (const auto field : fields) {
+    for (const auto& [key, field] : loss_fields) {
       std::uint64_t& sum = builder_.losses().*field;
       sum = saturating_add(sum, input.from->losses().*field);
     }
@@ -337,6 +327,7 @@ inline void trace_merger::add_info() {
     all.has_shapes = all.has_shapes || info.has_shapes;
     all.has_memory = all.has_memory || info.has_memory;
     all.has_stacks = all.has_stacks || info.has_stacks;
+    all.has_flops = all.has_flops || info.has_flops;
     all.scope_cost_ns = (std::max)(all.scope_cost_ns, info.scope_cost_ns);
     all.scope_cost_inside_ns = (std::max)(all.scope_cost_inside_ns, info.scope_cost_inside_ns);
     all.profiler_bytes = (std::max)(all.profiler_bytes, info.profiler_bytes);  // the cycles use one pool in turn

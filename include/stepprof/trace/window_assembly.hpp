@@ -58,6 +58,7 @@ class window_assembly {
     info.has_shapes = (window_.flags & flag_shapes) != 0;
     info.has_memory = (window_.flags & flag_memory) != 0;
     info.has_stacks = (window_.flags & flag_stacks) != 0;
+    info.has_flops = (window_.flags & flag_flops) != 0;
     info.clock = time_base::clock_name();
   }
   trace_builder& builder() noexcept { return builder_; }

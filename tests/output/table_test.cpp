@@ -93,6 +93,10 @@ const char* const sort_keys[] = {"",
                                  "unmatched_frees",
                                  "min_time",
                                  "max_time",
+                                 "corrected_self_time",
+                                 "flops",
+                                 "flop_rate",
+                                 "unknown_flops",
                                  "unfinished_count",
                                  "cpu_time",
                                  "key",
@@ -225,8 +229,8 @@ TEST_CASE("unknown options are refused with the valid ones", "[table]") {
   const std::string keys =
       "self_cpu_time_total, cpu_time_total, cpu_memory_usage, self_cpu_memory_usage, count, allocated_bytes, "
       "self_allocated_bytes, freed_bytes, self_freed_bytes, allocation_count, self_allocation_count, free_count, "
-      "self_free_count, unmatched_frees, min_time, max_time, corrected_self_time, unfinished_count, cpu_time, key, "
-      "input_shapes, stack, "
+      "self_free_count, unmatched_frees, min_time, max_time, stddev_time, p50_time, p95_time, p99_time, "
+      "corrected_self_time, flops, flop_rate, unknown_flops, unfinished_count, cpu_time, key, input_shapes, stack, "
       "source";
   CHECK(ec.message() == "table: sort_by is 'self_cpu_time', must be empty or one of " + keys);
   CHECK_THROWS_WITH(averages.table("self_cpu_time"), ec.message());
@@ -339,6 +343,52 @@ TEST_CASE("64-bit counters are printed exactly", "[table]") {
         "3000000000"
         "  9223372036854775807  ");
   CHECK(grid_of(table(averages, options))[0].size() == grid_of(table(averages, options))[3].size());
+}
+
+// Catches: percentiles of rows that have none printed as numbers, columns that need statistics accepted without them.
+TEST_CASE("columns of statistics", "[table]") {
+  key_averages_options with_statistics;
+  with_statistics.statistics = true;
+  const trace recorded = test::events("t1: f[0..1000] f[1000..4000] g[4000..4500]");
+  table_options options;
+  options.columns = {"stddev_time", "p50_time", "p95_time", "p99_time"};
+  options.sort_by = "stddev_time";
+  const std::vector<std::string> lines = lines_of(table(key_averages(recorded, with_statistics), options));
+  CHECK(lines.at(1).substr(lines[1].size() - 71) ==
+        "# of Calls  CPU time stddev  CPU time p50  CPU time p95  CPU time p99  ");
+  CHECK(lines.at(3).substr(lines[3].size() - 62) == "2          1.414us       1.000us       3.000us       3.000us  ");
+  CHECK(lines.at(4).substr(lines[4].size() - 62) == "1               --       0.500us       0.500us       0.500us  ");
+  std::error_code ec;
+  CHECK(table(key_averages(recorded), options, ec).empty());
+  CHECK(
+      ec.message() ==
+      "table: columns holds 'stddev_time', which these rows do not have; set key_averages_options::statistics to true");
+  CHECK_THROWS_WITH(key_averages(recorded).table("p99_time"),
+                    "table: sort_by is 'p99_time', which these rows do not have; set key_averages_options::statistics "
+                    "to true");
+}
+
+// Catches: torch's swapped cells of stack and FLOPs, a unit per row, a rate of nothing, unknown counts passed over.
+TEST_CASE("columns of FLOPs", "[table]") {
+  event_averages averages;
+  for (const char* name : {"mm", "add", "relu"}) averages.rows.push_back(one_row(name).rows[0]);
+  averages.rows[0].flops = 33554432;
+  averages.rows[0].stack = {"train"};
+  averages.rows[1].flops = 2048;
+  averages.rows[2].unknown_flops = 3;
+  table_options options;
+  options.columns = {"flop_rate"};
+  options.sort_by = "flops";
+  const std::vector<std::string> lines = lines_of(table(averages, options));
+  const auto end_of = [&](std::size_t line) { return lines.at(line).substr(lines[line].size() - 58); };
+  CHECK(end_of(1) == "# of Calls        FLOP/s  Enclosing Scopes  Total KFLOPs  ");
+  CHECK(end_of(3) == "         1        33.55T  train                33554.432  ");
+  CHECK(end_of(5) == "         1         2.05G                           2.048  ");
+  CHECK(end_of(7) == "         1            --                              --  ");
+  CHECK(lines.back() == "FLOPs unknown: 3 calls of ops with a formula, whose inputs are not known or do not fit it");
+  averages.rows.resize(1);
+  averages.rows[0].flops = 0;
+  CHECK(averages.table().find("FLOPs") == std::string::npos);
 }
 
 // Catches: further columns that print something else than their header says.

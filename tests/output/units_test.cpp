@@ -68,6 +68,21 @@ TEST_CASE("bytes scale by 1024", "[units]") {
   CHECK(format_bytes(INT64_MIN) == "-8.00 EB");
 }
 
+// Catches: binary steps in decimal prefixes, 1000.00K.
+TEST_CASE("decimal prefixes", "[units]") {
+  CHECK(format_rate(0) == "0");
+  CHECK(format_rate(999) == "999");
+  CHECK(format_rate(1000) == "1.00K");
+  CHECK(format_rate(999995) == "1.00M");
+  CHECK(format_rate(1500000000) == "1.50G");
+  CHECK(format_rate(INT64_MAX) == "9.22E");
+  CHECK(detail::format_flops(0, detail::flops_unit_for(1)) == "--");
+  CHECK(detail::flops_unit_for(999).header == "FLOPs");
+  CHECK(detail::flops_unit_for(1000).header == "KFLOPs");
+  CHECK(detail::flops_unit_for(INT64_MAX).header == "PFLOPs");
+  CHECK(detail::format_flops(1234567, detail::flops_unit_for(1234567)) == "1.235");
+}
+
 // Catches: NaN or a division by zero for a share of nothing, and -0.00%.
 TEST_CASE("shares", "[units]") {
   CHECK(format_percent(1, 3) == "33.33%");

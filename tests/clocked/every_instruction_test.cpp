@@ -324,6 +324,7 @@ TEST_CASE("a handler between any two instructions at the border of deep nesting 
   counts c;
   open_more();
   log = &stepprof::detail::log_of(stepprof::detail::this_thread.own);
+  const std::uint32_t before = stepprof::detail::reserved_bytes(*log) - 8;  // of scopes that other cases left open
   // Until 40 more begins at most make the log a deep one.
   while (stepprof::detail::reserved_bytes(*log) + 1024 + 40 * 8 < stepprof::detail::chunk_room) open_more();
   while (!log->deep && open.size() < 20000) {
@@ -339,7 +340,7 @@ TEST_CASE("a handler between any two instructions at the border of deep nesting 
   }
   CHECK_FALSE(log->deep);
   open.clear();
-  CHECK(stepprof::detail::reserved_bytes(*log) == 0);
+  CHECK(stepprof::detail::reserved_bytes(*log) == before);
   prof.stop();
   check_balance(prof.result(), c, own);
 }

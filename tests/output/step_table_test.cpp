@@ -47,7 +47,7 @@ TEST_CASE("the table of the steps, character by character", "[step_table]") {
         "------------  ------------  ------------  ------------  ------------  ------------  \n"
         "2 complete steps: mean 3.500ms, standard deviation 2.121ms, min 2.000ms, p50 2.000ms, p95 5.000ms, "
         "p99 5.000ms, max 5.000ms\n"
-        "Slow: step 8, 5.000ms, 2.50 x the median; gc is 2.500ms above its median\n");
+        "Slowest: step 8, 5.000ms, 2.50 x the median; gc is 2.500ms above its median\n");
 }
 
 // Catches: memory columns without memory, or in another order; bytes not added up.
@@ -72,7 +72,7 @@ TEST_CASE("options of the table of the steps", "[step_table]") {
   CHECK(text.find("           8    5000.000us") != std::string::npos);
   CHECK(text.find("2000.000us       1.000us") == std::string::npos);
   CHECK(text.find("2 complete steps: mean 3500.000us") != std::string::npos);
-  CHECK(text.find("Slow") == std::string::npos);
+  CHECK(text.find("Slowest") == std::string::npos);
 }
 
 // Catches: wrong options taken silently.

@@ -102,6 +102,30 @@ void results(const stepprof::profile& prof) {
   // [/results]
 }
 
+void statistics(const stepprof::profile& prof) {
+  // [statistics]
+  stepprof::key_averages_options with_statistics;
+  with_statistics.statistics = true;
+  stepprof::table_options columns;
+  columns.columns = {"stddev_time", "p50_time", "p95_time", "p99_time"};
+  std::cout << prof.key_averages(with_statistics).table(columns);
+
+  std::cout << prof.steps().table();                            // a line per step, and what made the slow ones slow
+  stepprof::export_rows(prof.key_averages(), "averages.csv");  // or .json, .txt; exact ns and bytes
+  // [/statistics]
+}
+
+void multiply_and_count(std::int64_t m, std::int64_t k, std::int64_t n) {
+  // [flops]
+  stepprof::profile_options options;
+  options.with_flops = true;
+  options.formulas.set("axpy", [](const std::vector<stepprof::op_input>& in) {  // from the shapes of the inputs
+    return stepprof::checked_product(2, in.at(0).elements());
+  });
+  STEPPROF_SCOPE("multiply", stepprof::flops(2 * m * k * n));  // or on the scope itself
+  // [/flops]
+}
+
 void compare() {
   // [comparing]
   const auto step = [] {
@@ -136,6 +160,8 @@ int main() {
   prof.stop();
   compare();
   results(prof);
+  statistics(prof);
+  multiply_and_count(2, 3, 4);
   const std::string file = "readme_trace.json";
   prof.export_chrome_trace(file);
   read_back(file);

@@ -59,7 +59,7 @@ trace full_trace() {
   info.first_event_index = (std::uint64_t{1} << 32) - 2;
   info.clock = "tsc";
   info.trace_id = "00FF";
-  info.has_memory = info.has_shapes = true;
+  info.has_memory = info.has_shapes = info.has_flops = true;
   info.scope_cost_ns = 36.25;
   for (std::uint32_t i = 0; i < b.event_count(); ++i) {
     const std::string name(b.text(b.event(i).name));

@@ -122,7 +122,7 @@ class step_table_maker {
     out += '\n';
   }
   void add_slow(std::string& out, const step_time& step) const {
-    out += fmt::format("Slow: step {}, {}", step.number, time(step.duration_ns));
+    out += fmt::format("Slowest: step {}, {}", step.number, time(step.duration_ns));
     if (steps_.durations.p50_ns != 0)
       out += fmt::format(", {:.2f} x the median",
                          static_cast<double>(step.duration_ns) / static_cast<double>(steps_.durations.p50_ns));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stepprof/record/args.hpp>
+#include <stepprof/record/async_scope.hpp>
 #include <stepprof/record/inputs.hpp>
 #include <stepprof/record/manual_scope.hpp>
 #include <stepprof/record/mark.hpp>

@@ -8,8 +8,9 @@ bool disabled_part() {
   stepprof::record_function scope("disabled", stepprof::scope_kind::op, stepprof::inputs(1, 2.5));
   scope.add_arg("late", 2);
   stepprof::manual_scope manual;
+  const stepprof::async_scope async("disabled");
   manual.begin("disabled");
-  const bool recorded = scope.recorded() || manual.recorded() || scope.link().thread != 0;
+  const bool recorded = scope.recorded() || manual.recorded() || async.recorded() || scope.link().thread != 0;
   manual.end();
   return recorded;
 }

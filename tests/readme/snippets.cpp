@@ -91,6 +91,16 @@ void memory(std::size_t bytes) {
   // [/memory]
 }
 
+void asynchronous(const std::string& url) {
+  // [async]
+  stepprof::async_scope request("request", stepprof::arg("url", url));
+  std::thread([request = std::move(request)]() mutable {
+    STEPPROF_SCOPE("answer");  // the thread's own scopes nest as ever
+    request.end();             // or by its destructor
+  }).join();
+  // [/async]
+}
+
 void results(const stepprof::profile& prof) {
   // [results]
   stepprof::key_averages_options by_shape;
@@ -110,7 +120,7 @@ void statistics(const stepprof::profile& prof) {
   columns.columns = {"stddev_time", "p50_time", "p95_time", "p99_time"};
   std::cout << prof.key_averages(with_statistics).table(columns);
 
-  std::cout << prof.steps().table();                            // a line per step, and what made the slow ones slow
+  std::cout << prof.steps().table();                           // a line per step, and what made the slow ones slow
   stepprof::export_rows(prof.key_averages(), "averages.csv");  // or .json, .txt; exact ns and bytes
   // [/statistics]
 }
@@ -155,6 +165,7 @@ int main() {
   options.record_shapes = options.profile_memory = true;
   stepprof::profile prof(options);
   links();
+  asynchronous("/index");
   memory(100);
   multiply({{2, 3}, {}}, {{3, 4}, {}});
   prof.stop();

@@ -43,6 +43,7 @@ enum class tag : std::uint8_t {
   link = 33,      // u64 logical thread, i64 sequence number
   argument = 34,  // `id` is the key; u32 scope id or 0, u32 type, then 8 bytes of value or u64 size and text
   inputs = 35,    // see record/inputs.hpp
+  detach = 36,    // u64 serial: this manual scope is an asynchronous one, in which nothing nests
 };
 
 struct word {
@@ -94,6 +95,7 @@ inline constexpr std::uint32_t id_mask = 0xffffffu;
     case tag::link:
     case tag::argument:
     case tag::inputs:
+    case tag::detach:
       return w.low > 65536 ? 0 : 8 + ((w.low + 7) & ~7u);
     case tag::none:
       break;

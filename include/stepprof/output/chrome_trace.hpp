@@ -71,6 +71,7 @@ STEPPROF_BEGIN_NAMESPACE
 //   finished             false: still open when the window was cut, where it ends here. Else absent
 //   Other thread         true: ended on another thread than it began on. Else absent
 //   Out of order         true: ended before a scope that began inside it. Else absent
+//   Async                true: an async_scope. Else absent
 //   Parent Ev Idx        the enclosing scope, -1 at top level: only where scopes that begin in the same ns leave open
 //                        which one encloses which, so that viewers may show another nesting
 //   Moved ns             1: a scope of no length at the very end of its parent is drawn that much earlier, as viewers

@@ -112,7 +112,8 @@ class chrome_trace_scopes {
                                      const drawing_remark* remark) {
     const std::uint32_t given = d.input_dims & d.input_strides & d.input_types & d.concrete_inputs & d.stack;
     const bool any = d.sequence_number >= 0 || given != npos || remark != nullptr ||
-                     (e.flags & (trace_event::unfinished | trace_event::other_thread | trace_event::out_of_order)) != 0;
+                     (e.flags & (trace_event::unfinished | trace_event::other_thread | trace_event::out_of_order |
+                                 trace_event::async)) != 0;
     return any ? put_rarer_args_slowly(at, e, d, texts, remark) : at;
   }
   char* put_rarer_args_slowly(char* at, const trace_event& e, const event_detail& d, const prepared_scope& texts,
@@ -126,6 +127,7 @@ class chrome_trace_scopes {
     if (e.has(trace_event::unfinished)) at = put(at, ",\"finished\":false");
     if (e.has(trace_event::other_thread)) at = put(at, ",\"Other thread\":true");
     if (e.has(trace_event::out_of_order)) at = put(at, ",\"Out of order\":true");
+    if (e.has(trace_event::async)) at = put(at, ",\"Async\":true");
     if (remark != nullptr) {
       at = write_integer(put(at, ",\"Parent Ev Idx\":"), window_.ev_idx(trace_, e.parent));
       if (remark->moved) at = put(at, ",\"Moved ns\":1");

@@ -24,11 +24,26 @@ namespace detail {
 
 // True for names of arguments that are ours, whether or not an event has them, and for the empty one.
 inline bool is_reserved_argument(std::string_view key) noexcept {
-  static constexpr std::string_view reserved[] = {
-      "",           "External id",   "Record function id", "Ev Idx",          "Sequence number", "Fwd thread id",
-      "Input Dims", "Input Strides", "Input type",         "Concrete Inputs", "Call stack",      "Source",
-      "finished",   "Other thread",  "Out of order",       "Parent Ev Idx",   "Moved ns",        "Module Hierarchy",
-      "Backend"};
+  static constexpr std::string_view reserved[] = {"",
+                                                  "External id",
+                                                  "Record function id",
+                                                  "Ev Idx",
+                                                  "Sequence number",
+                                                  "Fwd thread id",
+                                                  "Input Dims",
+                                                  "Input Strides",
+                                                  "Input type",
+                                                  "Concrete Inputs",
+                                                  "Call stack",
+                                                  "Source",
+                                                  "finished",
+                                                  "Other thread",
+                                                  "Out of order",
+                                                  "Async",
+                                                  "Parent Ev Idx",
+                                                  "Moved ns",
+                                                  "Module Hierarchy",
+                                                  "Backend"};
   return std::find(std::begin(reserved), std::end(reserved), key) != std::end(reserved);
 }
 

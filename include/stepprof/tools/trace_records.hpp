@@ -293,11 +293,18 @@ inline bool trace_records::read_known_arg(file_slice& s, const std::string& key,
   return true;
 }
 
+inline std::uint32_t flag_named(const std::string& key) noexcept {
+  if (key == "Other thread") return trace_event::other_thread;
+  if (key == "Out of order") return trace_event::out_of_order;
+  return key == "Async" ? trace_event::async : 0u;
+}
+
 // What only our own files have.
 inline bool trace_records::read_own_arg(file_slice& s, const std::string& key, const file_value& value) {
   if (key == "External id" || key == "Record function id") return true;  // follow from Ev Idx
-  if (key == "Other thread" || key == "Out of order") {
-    s.flags |= key == "Other thread" ? trace_event::other_thread : trace_event::out_of_order;
+  const std::uint32_t flag = flag_named(key);
+  if (flag != 0) {
+    s.flags |= flag;
     return true;
   }
   if (key == "Parent Ev Idx") {

@@ -107,7 +107,7 @@ class foreign_ends {
       if (at.scope->event == npos) return;
       trace_event& e = record.events[at.scope->event];
       e.end_ns = (std::max)(static_cast<std::int64_t>(end.ticks), e.begin_ns);
-      e.flags = trace_event::other_thread;
+      e.flags = e.has(trace_event::async) ? trace_event::async : trace_event::other_thread;
       record.has_strays = true;
     }
 

@@ -298,6 +298,9 @@ class log_replay {
       case tag::inputs:
         add_fact(w, payload);
         break;
+      case tag::detach:
+        if (w.low >= 8) detach(number_at(payload));
+        break;
       case tag::none:
         break;
     }
@@ -337,7 +340,7 @@ class log_replay {
     if (serial != 0 && end_stray(id, serial, ticks)) return;  // its serial is in one place only: no search
     for (std::size_t i = open_.size(); i-- > 0;) {
       if (!is(open_[i], id, serial)) continue;
-      for (std::size_t k = i + 1; k < open_.size(); ++k) make_stray(open_[k]);
+      for (std::size_t k = i + 1; k < open_.size(); ++k) make_stray(open_[k], trace_event::out_of_order);
       close(open_[i], ticks);
       open_.resize(i);
       return;
@@ -354,10 +357,17 @@ class log_replay {
     close(scope, ticks);
     return true;
   }
-  void make_stray(const open_scope& scope) {
+  void detach(std::uint64_t serial) {
+    const auto found =
+        std::find_if(open_.rbegin(), open_.rend(), [serial](const open_scope& s) { return s.serial == serial; });
+    if (serial == 0 || found == open_.rend()) return;
+    make_stray(*found, trace_event::async);
+    open_.erase(std::next(found).base());
+  }
+  void make_stray(const open_scope& scope, trace_event::flag why) {
     if (scope.event != npos) {
       trace_event& e = out_.events[scope.event];
-      e.flags = e.flags | trace_event::out_of_order;
+      e.flags = (e.flags | why) & 255u;
       out_.has_strays = true;
     }
     strays_.add(scope);

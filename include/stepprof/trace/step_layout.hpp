@@ -40,7 +40,7 @@ inline bool encloses(const event_list& events, std::uint32_t outer, std::uint32_
 
 // A scope that does not nest, and stands apart.
 inline bool is_stray(const trace_event& e) noexcept {
-  return (e.flags & (trace_event::out_of_order | trace_event::other_thread)) != 0;
+  return (e.flags & (trace_event::out_of_order | trace_event::other_thread | trace_event::async)) != 0;
 }
 
 // Takes scopes that did not nest out of the tree: whoever has one as parent gets its parent instead.

@@ -32,6 +32,7 @@ struct trace_event {
     other_thread = 2,  ///< Ended on another thread than it began on.
     out_of_order = 4,  ///< Ended before a scope that began inside it; shown on an async track.
     step = 8,          ///< A `ProfilerStep#k`.
+    async = 16,        ///< An async_scope: in no thread's nesting, may end on any thread.
   };
   std::int64_t begin_ns = 0;  ///< Since the origin of the trace.
   std::int64_t end_ns = 0;    ///< >= begin_ns, by less than 2^63 - 1.

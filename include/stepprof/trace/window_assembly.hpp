@@ -250,7 +250,10 @@ inline void window_assembly::add_apart(const thread_part& part, const std::vecto
   track.name = part.name;
   builder_.add_track(std::move(track));
   for (const trace_event& e : apart) placer_.add_apart(e);
-  builder_.add_note("scopes_apart", std::to_string(apart.size()) +
+  const auto misplaced =
+      std::count_if(apart.begin(), apart.end(), [](const trace_event& e) { return !e.has(trace_event::async); });
+  if (misplaced == 0) return;
+  builder_.add_note("scopes_apart", std::to_string(misplaced) +
                                         " scope(s) did not end in the order in which they began, or ended on another "
                                         "thread; they are on an async track, with self time 0");
 }

@@ -6,12 +6,15 @@
 #include <ostream>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include <stepprof/analysis/flow_pairs.hpp>
 #include <stepprof/config.hpp>
 #include <stepprof/output/byte_sink.hpp>
 #include <stepprof/output/chrome_trace_writer.hpp>
 #include <stepprof/output/output_file.hpp>
+#include <stepprof/output/trace_parts.hpp>
 #include <stepprof/trace/error.hpp>
 #include <stepprof/trace/trace.hpp>
 
@@ -143,6 +146,11 @@ chrome_trace_result write_chrome_trace(const trace& recording, byte_sink& sink,
 
 inline chrome_trace_result write_chrome_trace(const trace& recording, byte_sink& sink,
                                               const chrome_trace_options& options) {
+  if (!options.selection.is_everything()) {
+    chrome_trace_options all = options;
+    all.selection = {};
+    return write_chrome_trace(select(recording, options.selection), sink, all);
+  }
   const std::uint64_t before = sink.bytes();
   chrome_trace_result result = detail::chrome_trace_writer(recording, flow_pairs(recording), options, sink).run();
   result.bytes = sink.bytes() - before;
@@ -173,30 +181,86 @@ inline chrome_trace_result export_chrome_trace(const trace& recording, std::ostr
 
 namespace detail {
 
-// Both forms for a path: the file is returned open, as the throwing form needs its name for the message.
-inline chrome_trace_result export_chrome_trace_to(const trace& recording, output_file& file,
-                                                  const std::filesystem::path& path, chrome_trace_options options) {
-  if (file.error()) return {};
-  if (options.trace_name.empty()) options.trace_name = path.string();
-  const chrome_trace_result result = write_chrome_trace(recording, file, options);
-  return file.commit() ? chrome_trace_result() : result;
-}
+// Both forms for a path. What failed is said for the message of the throwing form.
+class chrome_trace_files {
+ public:
+  chrome_trace_files(const trace& recording, std::filesystem::path path, chrome_trace_options options)
+      : trace_(recording), path_(std::move(path)), options_(std::move(options)) {}
+
+  chrome_trace_result run() {
+    constexpr std::uint64_t least = 65536;  // below, a file would be nothing but its frame
+    if (options_.max_file_bytes != 0 && options_.max_file_bytes < least)
+      error_ = make_error(errc::invalid_argument, "export_chrome_trace: max_file_bytes is " +
+                                                      std::to_string(options_.max_file_bytes) +
+                                                      ", must be 0 (no limit) or at least " + std::to_string(least));
+    else
+      write_all();
+    return error_ ? chrome_trace_result() : std::move(result_);
+  }
+  [[nodiscard]] const std::error_code& error() const noexcept { return error_; }
+  [[nodiscard]] const std::string& doing() const noexcept { return doing_; }
+
+ private:
+  void write_all() {
+    if (options_.max_file_bytes != 0) links_ = flow_pairs(trace_);
+    const std::uint64_t bytes = options_.max_file_bytes == 0 ? 0 : size_of(options_.selection);
+    if (bytes <= options_.max_file_bytes) return write(path_, options_.selection);
+    const auto measure = [this](const trace_selection& part) { return size_of(part); };
+    const std::vector<trace_selection> parts =
+        part_planner(trace_, options_.selection, options_.max_file_bytes, measure).run(bytes);
+    for (std::size_t i = 0; i < parts.size() && !error_; ++i) write(part_path(path_, i + 1, parts.size()), parts[i]);
+  }
+  chrome_trace_result write_to(byte_sink& sink, const std::filesystem::path& path, const trace_selection& part) const {
+    chrome_trace_options options = options_;
+    if (options.trace_name.empty()) options.trace_name = path.string();
+    options.selection = part;
+    if (options_.max_file_bytes == 0 || part.is_everything()) return write_chrome_trace(trace_, sink, options);
+    options.selection = {};
+    return write_chrome_trace(trace_selector(trace_, part, links_).run(), sink, options);
+  }
+  [[nodiscard]] std::uint64_t size_of(const trace_selection& part) const {
+    counting_sink sink;
+    // The longest name that a part can get.
+    return write_to(sink, part_path(path_, UINT32_MAX, UINT32_MAX), part).bytes;
+  }
+  void write(const std::filesystem::path& path, const trace_selection& part) {
+    output_file file(path);
+    chrome_trace_result written;
+    if (!file.error()) written = write_to(file, path, part);
+    error_ = file.commit();
+    doing_ = file.doing();
+    result_.events += written.events;
+    result_.flows += written.flows;
+    result_.flows_left_out += written.flows_left_out;
+    result_.deep_scopes += written.deep_scopes;
+    result_.bytes += written.bytes;
+    result_.files.push_back(path);
+  }
+
+  const trace& trace_;
+  std::filesystem::path path_;
+  chrome_trace_options options_;
+  std::vector<trace_link> links_;  // of the whole, when it may become parts
+  chrome_trace_result result_;
+  std::error_code error_;
+  std::string doing_;
+};
 
 }  // namespace detail
 
 inline chrome_trace_result export_chrome_trace(const trace& recording, const std::filesystem::path& path,
                                                const chrome_trace_options& options, std::error_code& ec) {
-  output_file file(path);
-  const chrome_trace_result result = detail::export_chrome_trace_to(recording, file, path, options);
-  ec = file.error();
+  detail::chrome_trace_files files(recording, path, options);
+  chrome_trace_result result = files.run();
+  ec = files.error();
   return result;
 }
 
 inline chrome_trace_result export_chrome_trace(const trace& recording, const std::filesystem::path& path,
                                                const chrome_trace_options& options) {
-  output_file file(path);
-  const chrome_trace_result result = detail::export_chrome_trace_to(recording, file, path, options);
-  detail::throw_if(file.error(), file.doing().c_str());
+  detail::chrome_trace_files files(recording, path, options);
+  chrome_trace_result result = files.run();
+  detail::throw_if(files.error(), files.doing().c_str());
   return result;
 }
 

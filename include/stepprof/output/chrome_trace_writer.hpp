@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include <stepprof/analysis/trace_selection.hpp>
 #include <stepprof/config.hpp>
 #include <stepprof/output/byte_sink.hpp>
 #include <stepprof/output/chrome_layout.hpp>
@@ -27,6 +29,12 @@ struct chrome_trace_options {
   bool live_bytes_counter = true;
   /// The file's key "traceName"; empty: the path.
   std::string trace_name = {};
+  /// What is written of the recording: not its short scopes, only some kinds or some time.
+  trace_selection selection = {};
+  /// The most bytes of JSON in a file; 0: no limit. A larger recording becomes several files, `trace.part1.json`,
+  /// `trace.part2.json` ..., each complete: it holds what begins in a part of the time and the scopes around it.
+  /// Arrows between parts are left out and counted. Only where a path is given.
+  std::uint64_t max_file_bytes = 0;
 };
 
 /// What export_chrome_trace() has written.
@@ -36,6 +44,7 @@ struct chrome_trace_result {
   std::uint64_t flows_left_out = 0;  ///< Arrows that at no ns would be tied to the right scopes in every viewer.
   std::uint64_t deep_scopes = 0;     ///< Written, but nested deeper than Perfetto shows (512).
   std::uint64_t bytes = 0;           ///< Of JSON, before any compression.
+  std::vector<std::filesystem::path> files = {};  ///< That were written, where a path was given.
 };
 
 // --------------------------------------------------------------------------------------------------------------------

@@ -49,9 +49,20 @@ struct merge_input {
   std::vector<std::uint32_t> memory;
 };
 
+// What of a trace goes into a smaller one.
+struct trace_subset {
+  std::vector<bool> events;       // of each event: whether it is taken
+  std::vector<bool> memory;       // of each memory event
+  std::vector<bool> marks;        // of each mark
+  std::vector<trace_link> links;  // all arrows of the whole; those with both ends are taken
+  std::string note;               // says what is left out
+};
+
 class trace_merger {
  public:
   explicit trace_merger(const std::vector<trace>& traces);
+  // Of one trace a part; both must outlive the merger.
+  trace_merger(const trace& whole, const trace_subset& part) : part_(&part) { add_input(whole); }
   trace run(std::error_code& ec);
 
  private:
@@ -61,6 +72,10 @@ class trace_merger {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> parts;
   };
 
+  void add_input(const trace& from);
+  [[nodiscard]] bool takes(const std::vector<bool> trace_subset::*which, std::uint32_t index) const {
+    return part_ == nullptr || (part_->*which)[index];
+  }
   void join_processes();
   void join_tracks();
   std::uint32_t joined(const trace_track& wanted);
@@ -82,6 +97,7 @@ class trace_merger {
     return index < map.size() ? map[index] : npos;
   }
 
+  const trace_subset* part_ = nullptr;  // null: everything
   std::vector<merge_input> inputs_;
   std::vector<trace_process> processes_;
   std::vector<joined_track> tracks_;
@@ -90,16 +106,18 @@ class trace_merger {
 };
 
 inline trace_merger::trace_merger(const std::vector<trace>& traces) {
-  for (const trace& t : traces) {
-    merge_input input;
-    input.from = &t;
-    input.texts.assign(t.text_count(), npos);
-    input.events.assign(t.events().size(), npos);
-    inputs_.push_back(std::move(input));
-  }
+  for (const trace& t : traces) add_input(t);
   std::stable_sort(inputs_.begin(), inputs_.end(), [](const merge_input& a, const merge_input& b) {
     return a.from->info().begin_ns < b.from->info().begin_ns;
   });
+}
+
+inline void trace_merger::add_input(const trace& from) {
+  merge_input input;
+  input.from = &from;
+  input.texts.assign(from.text_count(), npos);
+  input.events.assign(from.events().size(), npos);
+  inputs_.push_back(std::move(input));
 }
 
 inline trace trace_merger::run(std::error_code& ec) {
@@ -186,6 +204,10 @@ inline void trace_merger::add_events() {
 
 inline void trace_merger::add_event(merge_input& input, std::uint32_t index) {
   const trace_event& from = input.from->events()[index];
+  if (!takes(&trace_subset::events, index)) {  // what is in it belongs to what encloses it
+    input.events[index] = moved(input.events, from.parent);
+    return;
+  }
   trace_event event = from;
   event.name = text(input, from.name);
   event.parent = moved(input.events, from.parent);  // preorder: the parent has been moved already
@@ -214,6 +236,13 @@ inline void trace_merger::add_detail(merge_input& input, std::uint32_t to, const
 }
 
 inline void trace_merger::add_links() {
+  if (part_ != nullptr) {
+    const merge_input& input = inputs_.front();
+    for (const trace_link& link : part_->links)
+      if (part_->events[link.from] && part_->events[link.to])
+        builder_.add_link({input.events[link.from], input.events[link.to], link.kind});
+    return builder_.set_links_are_complete(true);
+  }
   bool complete = true;
   for (const merge_input& input : inputs_) {
     complete = complete && input.from->links_are_complete();
@@ -232,7 +261,8 @@ inline void trace_merger::add_memory() {
   std::vector<item> items;
   for (merge_input& input : inputs_) {
     input.memory.assign(input.from->memory().size(), npos);
-    for (std::uint32_t i = 0; i < input.memory.size(); ++i) items.push_back({&input, i});
+    for (std::uint32_t i = 0; i < input.memory.size(); ++i)
+      if (takes(&trace_subset::memory, i)) items.push_back({&input, i});
   }
   std::stable_sort(items.begin(), items.end(), [](const item& a, const item& b) {
     return a.input->from->memory()[a.index].time_ns < b.input->from->memory()[b.index].time_ns;
@@ -261,7 +291,9 @@ inline void trace_merger::add_unmatched_frees() {
 inline void trace_merger::add_marks() {
   std::vector<trace_mark> marks;
   for (merge_input& input : inputs_)
-    for (trace_mark mark : input.from->marks()) {
+    for (std::uint32_t i = 0; i < input.from->marks().size(); ++i) {
+      if (!takes(&trace_subset::marks, i)) continue;
+      trace_mark mark = input.from->marks()[i];
       mark.name = text(input, mark.name);
       mark.event = moved(input.events, mark.event);
       mark.track = moved(input.tracks, mark.track);
@@ -275,6 +307,7 @@ inline void trace_merger::add_marks() {
 inline void trace_merger::add_steps_and_pauses() {
   for (const merge_input& input : inputs_) {
     for (trace_step step : input.from->steps()) {
+      if (step.event != npos && !takes(&trace_subset::events, step.event)) continue;
       step.event = moved(input.events, step.event);
       builder_.add_step(step);
     }
@@ -298,6 +331,7 @@ inline void trace_merger::add_notes() {
       if (std::find_if(notes.begin(), notes.end(), says_the_same) == notes.end()) notes.push_back(&note);
     }
   for (const trace_note* note : notes) builder_.add_note(note->code, note->text);
+  if (part_ != nullptr) builder_.add_note("selection", part_->note);
 }
 
 inline void trace_merger::add_metadata() {

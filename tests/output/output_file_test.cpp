@@ -1,6 +1,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <string>
@@ -267,6 +269,57 @@ TEST_CASE("a large file takes no more room than its bytes", "[output_file]") {
   REQUIRE(::stat((folder / "t").c_str(), &facts) == 0);
   CHECK(facts.st_size == 9000000);
   CHECK(facts.st_blocks * 512 < 9000000 + (1 << 20));
+}
+
+namespace {
+
+// On both handles.
+template <class File>
+void check_options() {
+  const auto write = [](const std::string& path, const output_file_options& options, const char* text) {
+    File file(path, options);
+    file.write(text, std::strlen(text));
+    return file.commit();
+  };
+  const test::temp_folder folder;
+  output_file_options exclusive;
+  exclusive.replace = false;
+  CHECK_FALSE(write(folder / "new", exclusive, "first"));
+  CHECK(write(folder / "new", exclusive, "second") == std::errc::file_exists);
+  std::filesystem::create_symlink("nowhere", folder / "link");
+  CHECK(write(folder / "link", exclusive, "x") == std::errc::file_exists);
+  {
+    File file(folder / "late", exclusive);
+    file.write("mine", 4);
+    std::ofstream(folder / "late") << "theirs";
+    CHECK(file.commit() == std::errc::file_exists);
+  }
+  CHECK(test::contents_of(folder / "late") == "theirs");
+  CHECK(test::contents_of(folder / "new") == "first");
+
+  output_file_options no_links;
+  no_links.follow_links = false;
+  CHECK(write(folder / "link", no_links, "x") == std::errc::too_many_symbolic_link_levels);
+  CHECK_FALSE(write(folder / "new", no_links, "replaced"));
+  CHECK(test::contents_of(folder / "new") == "replaced");
+
+  using std::filesystem::perms;
+  output_file_options owner_only;
+  owner_only.owner_only = true;
+  CHECK_FALSE(write(folder / "secret", owner_only, "x"));
+  CHECK_FALSE(write(folder / "new", owner_only, "x"));  // also where the old one was open to all
+  for (const char* name : {"secret", "new"})
+    CHECK(std::filesystem::status(folder / name).permissions() == (perms::owner_read | perms::owner_write));
+  CHECK(folder.names() == std::vector<std::string>{"late", "link", "new", "secret"});
+}
+
+}  // namespace
+
+// Catches: a file of others that is replaced although that was forbidden, a link that leads out of a folder anybody may
+// write into, a trace that everybody can read.
+TEST_CASE("files are made as the options say", "[output_file]") {
+  check_options<output_file>();
+  check_options<basic_output_file<detail::portable_file>>();
 }
 
 }  // namespace output_file_test

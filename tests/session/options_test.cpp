@@ -99,6 +99,12 @@ TEST_CASE("all faults are told at once", "[options]") {
         "record; leave it out; event_budget_bytes is 0, must be 1048576 (1 MiB) to 17179869184 (16 GiB)");
 }
 
+// Catches: a rank that no file can be named after.
+TEST_CASE("ranks", "[options]") {
+  CHECK(fault_after([](profile_options& o) { o.rank = -5; }) ==
+        "profile_options: rank is -5, must be -1 (none) or at least 0");
+}
+
 // Catches: flops that are counted from shapes which nobody recorded.
 TEST_CASE("flops need shapes", "[options]") {
   profile_options options;

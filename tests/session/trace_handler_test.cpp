@@ -75,12 +75,39 @@ trace_handler_options injected(std::int64_t time) {
 TEST_CASE("a file is named after worker and time", "[trace_handler]") {
   const scratch dir;
   const trace_handler handler(dir.path.string(), injected(1767225600000000123));
-  CHECK(handler.write(cycle_trace(0)) == (dir.path / "node7_4321.1767225600000000123.pt.trace.json").string());
+  CHECK(handler.write(cycle_trace(0)) == (dir.path / "node7_4321_cycle0.1767225600000000123.pt.trace.json").string());
   trace_handler_options options = injected(5);
   options.worker_name = "rank0";
   trace_handler(dir.path.string() + "/", options)(cycle_trace(1));
-  CHECK(dir.files() == std::map<std::string, std::string>{{"node7_4321.1767225600000000123.pt.trace.json", "0"},
+  CHECK(dir.files() == std::map<std::string, std::string>{{"node7_4321_cycle0.1767225600000000123.pt.trace.json", "0"},
                                                           {"rank0.5.pt.trace.json", "1"}});
+}
+
+// Catches: ranks of a distributed run whose files cannot be told apart.
+TEST_CASE("the rank of a process is in the name", "[trace_handler]") {
+  const scratch dir;
+  trace_builder b;
+  b.add_process({});
+  b.process(0).host = "node7";
+  b.process(0).pid = 4321;
+  b.process(0).rank = 3;
+  b.info().cycle = 12;
+  const trace_handler handler(dir.path.string(), injected(5));
+  CHECK(handler.write(b.finish()) == (dir.path / "node7_4321_rank3_cycle12.5.pt.trace.json").string());
+}
+
+// Catches: files that others may read although that was forbidden; a selection that is not passed on.
+TEST_CASE("files of the user alone, and of a part", "[trace_handler]") {
+  const scratch dir;
+  trace_handler_options options;
+  options.owner_only = true;
+  options.selection.min_duration_ns = 10;
+  const std::string path =
+      trace_handler(dir.path.string(), options).write(test::events("t1: long[0..20]{ short[0..9] }"));
+  CHECK(fs::status(path).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+  const std::string content = dir.files().begin()->second;
+  CHECK(content.find("\"long\"") != std::string::npos);
+  CHECK(content.find("\"short\"") == std::string::npos);
 }
 
 // FC-07: ooples/AiDotNet.Tensors PR264
@@ -89,9 +116,13 @@ TEST_CASE("fifty cycles with a frozen clock are fifty files", "[trace_handler]")
   const scratch dir;
   const trace_handler handler(dir.path.string(), injected(100));
   const trace_callback callback = handler;  // as a profile holds it
-  for (std::int64_t cycle = 0; cycle < 50; ++cycle) REQUIRE_FALSE(callback(cycle_trace(cycle)));
+  // The first cycles of fifty profiles, and then the next cycles of one.
+  for (int i = 0; i < 50; ++i) REQUIRE_FALSE(callback(cycle_trace(0)));
+  for (std::int64_t cycle = 1; cycle < 50; ++cycle) REQUIRE_FALSE(callback(cycle_trace(cycle)));
   std::map<std::string, std::string> expected;
-  for (int i = 0; i < 50; ++i) expected["node7_4321." + std::to_string(100 + i) + ".pt.trace.json"] = std::to_string(i);
+  for (int i = 0; i < 50; ++i) expected["node7_4321_cycle0." + std::to_string(100 + i) + ".pt.trace.json"] = "0";
+  for (int i = 1; i < 50; ++i)
+    expected["node7_4321_cycle" + std::to_string(i) + ".100.pt.trace.json"] = std::to_string(i);
   CHECK(dir.files() == expected);
 }
 
@@ -101,7 +132,7 @@ TEST_CASE("without a writer the files are Chrome traces", "[trace_handler]") {
   const scratch dir;
   trace_handler_options options;
   options.unix_time_ns = [] { return std::int64_t{100}; };
-  std::ofstream(dir.path / "node7_4321.102.pt.trace.json") << "{}";
+  std::ofstream(dir.path / "node7_4321_cycle2.100.pt.trace.json") << "{}";
   const trace_handler handler(dir.path.string(), options);
   for (std::int64_t cycle = 0; cycle < 50; ++cycle) handler(cycle_trace(cycle));
   const auto files = dir.files();
@@ -128,22 +159,22 @@ TEST_CASE("without a writer the files are Chrome traces", "[trace_handler]") {
 // Catches: an existing file, or that of another process with the same name, that is overwritten.
 TEST_CASE("what exists is never overwritten", "[trace_handler]") {
   const scratch dir;
-  std::ofstream(dir.path / "node7_4321.100.pt.trace.json") << "precious";
-  fs::create_directory(dir.path / "node7_4321.101.pt.trace.json");
-  fs::create_symlink("nowhere", dir.path / "node7_4321.102.pt.trace.json");
-  std::ofstream(dir.path / ".node7_4321.103.pt.trace.json.part") << "of a process that is still writing";
+  std::ofstream(dir.path / "node7_4321_cycle1.100.pt.trace.json") << "precious";
+  fs::create_directory(dir.path / "node7_4321_cycle1.101.pt.trace.json");
+  fs::create_symlink("nowhere", dir.path / "node7_4321_cycle1.102.pt.trace.json");
+  std::ofstream(dir.path / ".node7_4321_cycle1.103.pt.trace.json.part") << "of a process that is still writing";
   const trace_handler one(dir.path.string(), injected(100));
   const trace_handler two(dir.path.string(), injected(100));
   one(cycle_trace(1));
-  two(cycle_trace(2));
-  CHECK(fs::is_symlink(dir.path / "node7_4321.102.pt.trace.json"));
-  fs::remove(dir.path / "node7_4321.101.pt.trace.json");
-  fs::remove(dir.path / "node7_4321.102.pt.trace.json");
+  two(cycle_trace(1));
+  CHECK(fs::is_symlink(dir.path / "node7_4321_cycle1.102.pt.trace.json"));
+  fs::remove(dir.path / "node7_4321_cycle1.101.pt.trace.json");
+  fs::remove(dir.path / "node7_4321_cycle1.102.pt.trace.json");
   CHECK(dir.files() == std::map<std::string, std::string>{
-                           {"node7_4321.100.pt.trace.json", "precious"},
-                           {"node7_4321.104.pt.trace.json", "1"},
-                           {"node7_4321.105.pt.trace.json", "2"},
-                           {".node7_4321.103.pt.trace.json.part", "of a process that is still writing"}});
+                           {"node7_4321_cycle1.100.pt.trace.json", "precious"},
+                           {"node7_4321_cycle1.104.pt.trace.json", "1"},
+                           {"node7_4321_cycle1.105.pt.trace.json", "1"},
+                           {".node7_4321_cycle1.103.pt.trace.json.part", "of a process that is still writing"}});
 }
 
 // Catches: a reader of the directory that finds half a trace under its final name.
@@ -156,7 +187,7 @@ TEST_CASE("the file has its name only when it is complete", "[trace_handler]") {
     std::ofstream(path) << "complete";
   };
   trace_handler(dir.path.string(), options)(cycle_trace(0));
-  CHECK(dir.files() == std::map<std::string, std::string>{{"node7_4321.1.pt.trace.json", "complete"}});
+  CHECK(dir.files() == std::map<std::string, std::string>{{"node7_4321_cycle0.1.pt.trace.json", "complete"}});
 }
 
 // Catches: files that overwrite each other where there are no hard links.
@@ -185,7 +216,7 @@ TEST_CASE("the directory is made with its parents when it is needed", "[trace_ha
   CHECK(dir.files("a/b/c").size() == 1);
   fs::remove_all(dir.path / "a");
   handler(cycle_trace(1));
-  CHECK(dir.files("a/b/c") == std::map<std::string, std::string>{{"node7_4321.9.pt.trace.json", "1"}});
+  CHECK(dir.files("a/b/c") == std::map<std::string, std::string>{{"node7_4321_cycle1.9.pt.trace.json", "1"}});
 }
 
 // FC-52: aras-p/ClangBuildAnalyzer#2
@@ -219,8 +250,8 @@ TEST_CASE("a failure names the directory and leaves nothing", "[trace_handler]")
   };
   CHECK(trace_handler((dir.path / "d").string(), failing).write(cycle_trace(0), ec).empty());
   CHECK(ec == std::errc::no_space_on_device);
-  CHECK(ec.message().find("trace_handler: cannot write '" + (dir.path / "d" / "node7_4321.1.pt.trace.json").string() +
-                          "': ") == 0);
+  CHECK(ec.message().find("trace_handler: cannot write '" +
+                          (dir.path / "d" / "node7_4321_cycle0.1.pt.trace.json").string() + "': ") == 0);
   CHECK(dir.files("d").empty());
   trace_handler((dir.path / "d").string(), injected(1))(cycle_trace(0), ec);
   CHECK_FALSE(ec);
@@ -231,10 +262,10 @@ TEST_CASE("a failure names the directory and leaves nothing", "[trace_handler]")
 TEST_CASE("names stay inside the directory", "[trace_handler]") {
   const scratch dir;
   trace_handler((dir.path / "d").string(), injected(1))(cycle_trace(0, "../up\n\\x"));
-  CHECK(dir.files("d").count(".._up__x_4321.1.pt.trace.json") == 1);
+  CHECK(dir.files("d").count(".._up__x_4321_cycle0.1.pt.trace.json") == 1);
   CHECK(dir.files().size() == 1);
   trace_handler((dir.path / "d").string(), injected(1))(cycle_trace(0, ""));
-  CHECK(dir.files("d").count("localhost_4321.1.pt.trace.json") == 1);
+  CHECK(dir.files("d").count("localhost_4321_cycle0.1.pt.trace.json") == 1);
 
   trace_handler_options options;
   options.worker_name = "a/b";

@@ -224,7 +224,7 @@ class chrome_trace_files {
     return write_to(sink, part_path(path_, UINT32_MAX, UINT32_MAX), part).bytes;
   }
   void write(const std::filesystem::path& path, const trace_selection& part) {
-    output_file file(path);
+    output_file file(path, options_.file);
     chrome_trace_result written;
     if (!file.error()) written = write_to(file, path, part);
     error_ = file.commit();

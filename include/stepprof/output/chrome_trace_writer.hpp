@@ -18,6 +18,7 @@
 #include <stepprof/output/chrome_layout.hpp>
 #include <stepprof/output/chrome_trace_head.hpp>
 #include <stepprof/output/chrome_trace_scopes.hpp>
+#include <stepprof/output/file_handle.hpp>
 #include <stepprof/output/json_writer.hpp>
 #include <stepprof/trace/trace.hpp>
 
@@ -35,6 +36,8 @@ struct chrome_trace_options {
   /// `trace.part2.json` ..., each complete: it holds what begins in a part of the time and the scopes around it.
   /// Arrows between parts are left out and counted. Only where a path is given.
   std::uint64_t max_file_bytes = 0;
+  /// How a file is made, where a path is given.
+  output_file_options file = {};
 };
 
 /// What export_chrome_trace() has written.

@@ -22,6 +22,18 @@
 #endif
 
 STEPPROF_BEGIN_NAMESPACE
+
+/// How a file is made.
+struct output_file_options {
+  /// false: std::errc::file_exists when there is something of that name, whatever it is, also when it comes to be while
+  /// the file is written.
+  bool replace = true;
+  /// false: std::errc::too_many_symbolic_link_levels when the name is that of a symbolic link.
+  bool follow_links = true;
+  /// Only the user may read and write the file (mode 0600), instead of what the process's mask leaves.
+  bool owner_only = false;
+};
+
 namespace detail {
 
 // The interface of both handles: open() finds out what `path` is and opens a temporary file beside it, or the thing
@@ -46,8 +58,10 @@ class portable_file {
   portable_file& operator=(const portable_file&) = delete;
   ~portable_file() { discard(); }
 
-  std::error_code open(const std::filesystem::path& path) {
+  std::error_code open(const std::filesystem::path& path, const output_file_options& options = {}) {
     std::error_code ec;
+    options_ = options;
+    if (const std::error_code refused = name_fault(path)) return refused;
     const std::filesystem::file_type type = std::filesystem::status(path, ec).type();
     if (type == std::filesystem::file_type::directory || path.filename().empty())
       return std::make_error_code(std::errc::is_a_directory);
@@ -68,6 +82,7 @@ class portable_file {
 
   std::error_code keep() {
     std::error_code ec = close();
+    if (!ec && !temporary_.empty()) ec = name_fault(final_);
     if (!ec && !temporary_.empty()) std::filesystem::rename(temporary_, final_, ec);
     if (ec)
       discard();
@@ -86,6 +101,16 @@ class portable_file {
  private:
   static constexpr int attempts = 1000;
 
+  // What the options say against a name as it is now.
+  [[nodiscard]] std::error_code name_fault(const std::filesystem::path& path) const {
+    std::error_code unknown;
+    const std::filesystem::file_type type = std::filesystem::symlink_status(path, unknown).type();
+    if (!options_.follow_links && type == std::filesystem::file_type::symlink)
+      return std::make_error_code(std::errc::too_many_symbolic_link_levels);
+    if (!options_.replace && type != std::filesystem::file_type::not_found && type != std::filesystem::file_type::none)
+      return std::make_error_code(std::errc::file_exists);
+    return {};
+  }
   std::error_code open_temporary() {
     for (int i = 0; i < attempts; ++i) {
       std::filesystem::path name = final_;
@@ -94,11 +119,17 @@ class portable_file {
       file_ = std::fopen(name.string().c_str(), "wbx");
       if (file_ != nullptr) {
         temporary_ = name;
-        return {};
+        return restrict_access();
       }
       if (errno != EEXIST) return last_system_error();
     }
     return std::make_error_code(std::errc::file_exists);
+  }
+  std::error_code restrict_access() const {
+    std::error_code ec;
+    using std::filesystem::perms;
+    if (options_.owner_only) std::filesystem::permissions(temporary_, perms::owner_read | perms::owner_write, ec);
+    return ec;
   }
   std::error_code close() noexcept {
     if (file_ == nullptr) return {};
@@ -108,6 +139,7 @@ class portable_file {
   }
 
   std::FILE* file_ = nullptr;
+  output_file_options options_;
   std::filesystem::path final_;
   std::filesystem::path temporary_;
 };
@@ -122,10 +154,12 @@ class posix_file {
   posix_file& operator=(const posix_file&) = delete;
   ~posix_file() { discard(); }
 
-  std::error_code open(const std::filesystem::path& path) {
+  std::error_code open(const std::filesystem::path& path, const output_file_options& options = {}) {
+    options_ = options;
     std::string target = path.native();
     if (target.empty()) return std::make_error_code(std::errc::no_such_file_or_directory);
     if (target.find('\0') != std::string::npos) return std::make_error_code(std::errc::invalid_argument);
+    if (const std::error_code ec = name_fault(target)) return ec;
     int descriptor = -1;
     if (const std::error_code ec = follow_links(target, descriptor)) return ec;
     if (descriptor >= 0) return adopt(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
@@ -138,7 +172,7 @@ class posix_file {
     // Renaming over a file needs no permission on the file: that it may not be written must be asked for.
     if (exists && ::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0) return last_system_error();
     final_ = target;
-    return open_temporary(exists ? facts.st_mode & 0777u : unchanged);
+    return open_temporary(options_.owner_only ? 0600u : exists ? facts.st_mode & 0777u : unchanged);
   }
 
   std::error_code write(const char* data, std::size_t size) {
@@ -165,7 +199,7 @@ class posix_file {
     std::error_code ec;
     if (reserved_ > written_ && ::ftruncate(descriptor_, static_cast<off_t>(written_)) != 0) ec = last_system_error();
     if (const std::error_code closing = close()) ec = closing;
-    if (!ec && !temporary_.empty() && ::rename(temporary_.c_str(), final_.c_str()) != 0) ec = last_system_error();
+    if (!ec && !temporary_.empty()) ec = publish();
     if (ec)
       discard();
     else
@@ -186,6 +220,29 @@ class posix_file {
   static constexpr std::size_t max_write = std::size_t{1} << 30;  // Linux takes 2^31 - 4096 bytes at most
   static constexpr std::uint64_t min_reserve = std::uint64_t{1} << 20;
   static constexpr std::uint64_t max_reserve = std::uint64_t{64} << 20;
+
+  // What the options say against a name as it is now.
+  [[nodiscard]] std::error_code name_fault(const std::string& path) const {
+    struct stat facts {};
+    if (options_.replace && options_.follow_links) return {};
+    if (::lstat(path.c_str(), &facts) != 0) return {};  // nothing is there, or opening it will tell
+    if (!options_.follow_links && S_ISLNK(facts.st_mode))
+      return std::make_error_code(std::errc::too_many_symbolic_link_levels);
+    return options_.replace ? std::error_code() : std::make_error_code(std::errc::file_exists);
+  }
+  // Gives the file its final name. A hard link, other than a rename, never replaces anything; where there are none, the
+  // name is looked at once more.
+  std::error_code publish() {
+    if (!options_.replace) {
+      if (::link(temporary_.c_str(), final_.c_str()) == 0) {
+        ::unlink(temporary_.c_str());
+        return {};
+      }
+      if (errno == EEXIST) return last_system_error();
+      if (const std::error_code ec = name_fault(final_)) return ec;
+    }
+    return ::rename(temporary_.c_str(), final_.c_str()) == 0 ? std::error_code() : last_system_error();
+  }
 
   // Blocks for a temporary file are asked for in large pieces, ahead of the writes: found one page at a time, they are
   // a third of what writing a file takes. Where that is not possible, nothing is lost but time.
@@ -248,8 +305,8 @@ class posix_file {
   std::error_code open_temporary(mode_t mode) {
     for (int i = 0; i < attempts; ++i) {
       const std::string name = folder_of(final_) + temporary_name(static_cast<std::uint64_t>(::getpid()));
-      const std::error_code ec =
-          adopt(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+      const std::error_code ec = adopt(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                                              options_.owner_only ? 0600 : 0666));
       if (ec.value() == EEXIST) continue;
       if (ec) return ec;
       temporary_ = name;
@@ -267,6 +324,7 @@ class posix_file {
   }
 
   int descriptor_ = -1;
+  output_file_options options_;
   std::string final_;
   std::string temporary_;
   std::uint64_t written_ = 0;

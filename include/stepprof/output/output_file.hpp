@@ -34,10 +34,10 @@ template <class Handle>
 class basic_output_file final : public byte_sink {
  public:
   /// Opens; a failure is in error().
-  explicit basic_output_file(const std::filesystem::path& path) : path_(path) {
+  explicit basic_output_file(const std::filesystem::path& path, const output_file_options& options = {}) : path_(path) {
     const bool compressed = detail::is_gzip_name(path.string());
     std::error_code ec = compressed ? gzip_fault() : std::error_code();
-    if (!ec) ec = file_.open(path);
+    if (!ec) ec = file_.open(path, options);
     if (ec)
       fail(ec);
     else if (compressed)
@@ -69,7 +69,9 @@ class basic_output_file final : public byte_sink {
   // The file itself, behind the compression.
   class handle_sink final : public byte_sink {
    public:
-    std::error_code open(const std::filesystem::path& path) { return handle_.open(path); }
+    std::error_code open(const std::filesystem::path& path, const output_file_options& options) {
+      return handle_.open(path, options);
+    }
     std::error_code keep() { return handle_.keep(); }
     void discard() noexcept { handle_.discard(); }
 

@@ -65,6 +65,8 @@ struct profile_options {
 
   /// The name of the process in traces. Empty: what set_process_name() said.
   std::string process_name = {};
+  /// The number of the process in a distributed run, for traces and the names of their files; -1: none.
+  std::int64_t rank = -1;
 
   /// True when inputs have to be recorded.
   [[nodiscard]] bool needs_shapes() const noexcept { return record_shapes || with_flops; }
@@ -144,6 +146,8 @@ inline void validate(const profile_options& options, std::error_code& ec) {
   detail::check_activities(options.activities, faults);
   if (options.with_stack && !detail::can_record_stacks)
     faults.add(errc::unsupported, "with_stack is true, which this build cannot record; set it to false");
+  if (options.rank < -1)
+    faults.add(errc::invalid_argument, "rank is " + std::to_string(options.rank) + ", must be -1 (none) or at least 0");
   detail::check_bytes("event_budget_bytes", options.event_budget_bytes, detail::least_event_budget,
                       detail::largest_event_budget, "1048576 (1 MiB) to 17179869184 (16 GiB)", faults);
   detail::check_bytes("accumulate_limit_bytes", options.accumulate_limit_bytes, detail::least_event_budget, UINT64_MAX,

@@ -21,9 +21,9 @@
 STEPPROF_BEGIN_NAMESPACE
 
 struct trace_handler_options {
-  /// The first part of the file's name. Empty: `<host>_<process id>`, both taken from the trace. It may hold no '/', no
-  /// '\\' and no control bytes, and must be another one for each process of a run that the files are to be told apart
-  /// by.
+  /// The first part of the file's name. Empty: `<host>_<process id>_rank<rank>_cycle<cycle>`, all taken from the trace,
+  /// the rank where it is known. It may hold no '/', no '\\' and no control bytes, and must be another one for each
+  /// process of a run that the files are to be told apart by.
   std::string worker_name = {};
   /// Unix time in ns, for the file's name. Empty: the system's clock.
   std::function<std::int64_t()> unix_time_ns = {};
@@ -32,6 +32,10 @@ struct trace_handler_options {
   /// Compressed files, whose names end in .gz (so does the path that `write` gets). Refused unless
   /// <stepprof/adapters/isal.hpp> or <stepprof/adapters/zlib.hpp> is in the program.
   bool use_gzip = false;
+  /// Only the user may read the files (mode 0600).
+  bool owner_only = false;
+  /// What is written of each cycle, by export_chrome_trace().
+  trace_selection selection = {};
 };
 
 /// Checks every field; errc::invalid_argument or errc::unsupported with a text that names field, value and remedy.
@@ -83,7 +87,9 @@ inline std::string default_worker_name(const trace& t) {
   std::string name = process.host.empty() ? "localhost" : process.host;
   for (char& c : name)
     if (is_path_separator(c) || is_control(c)) c = '_';
-  return name + '_' + std::to_string(process.os_pid != 0 ? process.os_pid : process.pid);
+  name += '_' + std::to_string(process.os_pid != 0 ? process.os_pid : process.pid);
+  if (process.rank >= 0) name += "_rank" + std::to_string(process.rank);
+  return name + "_cycle" + std::to_string(t.info().cycle);
 }
 
 inline std::string trace_file_name(const std::string& worker, std::int64_t unix_time_ns) {
@@ -234,6 +240,8 @@ inline std::string trace_handler::write(const trace& t, std::error_code& ec) con
     if (options_.write) return options_.write(t, path, failed);
     chrome_trace_options chrome;
     chrome.trace_name = final_path;
+    chrome.selection = options_.selection;
+    chrome.file.owner_only = options_.owner_only;
     export_chrome_trace(t, path, chrome, failed);
   };
   return file.run(write_file, ec);

@@ -24,7 +24,7 @@ class window_control {
     std::string failure;  // why there is no result
   };
 
-  explicit window_control(std::string process_name) : process_name_(std::move(process_name)) {}
+  window_control(std::string process_name, std::int64_t rank) : process_name_(std::move(process_name)), rank_(rank) {}
 
   // `flags` is what the gate holds while a window is open. False: the system has no address space for the budget.
   bool begin_session(std::uint32_t flags, std::uint64_t budget_bytes) {
@@ -81,6 +81,7 @@ class window_control {
           old.cycle = delivered.cycle;
           old.trace_id = make_trace_id();
           old.process_name = process_name_;
+          old.rank = rank_;
           result = collect(old);
           prewrite_more();
           break;
@@ -113,6 +114,7 @@ class window_control {
     if (paused_) facts.pauses.emplace_back(paused_since_, now.ticks);
     facts.trace_id = make_trace_id();
     facts.process_name = process_name_;
+    facts.rank = rank_;
     std::error_code ec;
     return control().reader.collect(now, facts, ec, true);
   }
@@ -210,6 +212,7 @@ class window_control {
   }
 
   std::string process_name_;
+  std::int64_t rank_;
   window_facts window_;
   collector::cut cut_;
   recording_cost cost_;

@@ -305,7 +305,7 @@ inline trace collector::collect(const cut& until, const window_facts& window, st
   const tick_converter convert = time_.converter();
   if (!keep) time_.note_cut(end_ticks, convert);
   assembly.set_times(end_ticks, convert, time_);
-  assembly.add_process(window.process_name);
+  assembly.add_process();
   foreign_ends ends = foreign_ends_;
   assembly.builder().losses().unmatched_ends = ends.settle(parts);
   if (!keep) foreign_ends_ = std::move(ends);

@@ -38,6 +38,7 @@ struct window_facts {
   recording_cost cost;
   std::string trace_id;
   std::string process_name;  // empty: what set_process_name() said
+  std::int64_t rank = -1;
 };
 
 // One window on its way to a trace.
@@ -83,7 +84,7 @@ class window_assembly {
     info.scope_cost_ns = window_.cost.ticks * convert_.ns_per_tick();
     info.scope_cost_inside_ns = window_.cost.inside_ticks * convert_.ns_per_tick();
   }
-  void add_process(const std::string& name);
+  void add_process();
   void add_loss_notes();
   void assemble(std::vector<thread_part>& threads);
 
@@ -129,13 +130,16 @@ inline std::string program_name() {
   return text[0] != 0 ? text : "program";
 }
 
-inline void window_assembly::add_process(const std::string& given) {
+inline void window_assembly::add_process() {
   trace_process process;
   process.os_pid = the_id_sources.process_id.load(std::memory_order_relaxed)();
   process.pid = process.os_pid >= 1 && process.os_pid <= 0x7fffffff ? process.os_pid : 1;
   char name[64];
   the_registry.process_name.get(name);
-  process.name = !given.empty() ? given : name[0] != 0 ? std::string(name) : program_name();
+  process.rank = window_.rank;
+  process.name = !window_.process_name.empty() ? window_.process_name
+                 : name[0] != 0                ? std::string(name)
+                                               : program_name();
   process.host = host_name();
   process.labels = "CPU";
   builder_.add_process(std::move(process));

@@ -163,12 +163,13 @@ class averager {
       return;
     }
     string_table cut;
-    std::unordered_map<std::uint32_t, std::uint32_t> known;  // equal stacks are one text of the trace
+    std::unordered_map<std::uint64_t, std::uint32_t> known;  // equal stacks are one text or one stack of the trace
     stack_of_.resize(events.size());
     for (std::size_t i = 0; i < events.size(); ++i) {
-      const std::uint32_t text = trace_.detail(events[i]).stack;
-      const auto found = known.find(text);
-      stack_of_[i] = found != known.end() ? found->second : (known[text] = cut.intern(first_frames(trace_.text(text))));
+      const event_detail& d = trace_.detail(events[i]);
+      const auto [found, is_new] = known.try_emplace(std::uint64_t{d.native_stack} << 32 | d.stack);
+      if (is_new) found->second = cut.intern(first_frames(trace_.call_stack(d)));
+      stack_of_[i] = found->second;
     }
   }
   [[nodiscard]] std::string first_frames(std::string_view text) const {
@@ -367,7 +368,7 @@ class averager {
     row.source = source_of(groups_[group].first_with_source.event);
     if (options_.group_by_stack_n == 0) return;
     if (options_.stack == stack_source::native) {
-      row.stack = split_frames(trace_.text(d.stack), options_.group_by_stack_n);
+      row.stack = split_frames(trace_.call_stack(d), options_.group_by_stack_n);
       return;
     }
     for (const std::uint32_t outer : tree_.enclosing(index, options_.group_by_stack_n))

@@ -302,6 +302,7 @@ inline void profile::start(std::error_code& ec) {
     return;
   }
   detail::pin_recorder();
+  if (options_.with_stack) detail::pin_walker();
   aftermath after;
   {
     const std::lock_guard<detail::call_mutex> serial(control_);
@@ -314,7 +315,8 @@ inline void profile::start(std::error_code& ec) {
       return;
     }
     detail::install_recorder(state);
-    if (!windows_.begin_session(flags(), options_.event_budget_bytes)) {
+    if (!windows_.begin_session(flags(), options_.event_budget_bytes,
+                                static_cast<std::uint32_t>(options_.stack_depth))) {
       ec = detail::make_error(errc::out_of_memory, "profile_options: event_budget_bytes is " +
                                                        std::to_string(options_.event_budget_bytes) +
                                                        ", which the system cannot reserve; use less");

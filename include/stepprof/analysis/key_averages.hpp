@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <stepprof/analysis/call_stack.hpp>
 #include <stepprof/analysis/duration_statistics.hpp>
 #include <stepprof/analysis/event_average.hpp>
 #include <stepprof/analysis/event_tree.hpp>
@@ -56,16 +57,6 @@ inline bool is_step_name(std::string_view name) noexcept {
   if (name.size() <= step_prefix.size() || name.substr(0, step_prefix.size()) != step_prefix) return false;
   const std::string_view number = name.substr(step_prefix.size());
   return std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-inline std::vector<std::string> split_frames(std::string_view text, std::size_t limit) {
-  std::vector<std::string> frames;
-  while (!text.empty() && frames.size() < limit) {
-    const std::size_t end = (std::min)(text.find(';'), text.size());
-    if (end != 0) frames.emplace_back(text.substr(0, end));
-    text.remove_prefix((std::min)(end + 1, text.size()));
-  }
-  return frames;
 }
 
 // Shapes as rows show them. Events without inputs have none, however that was written.
@@ -167,7 +158,7 @@ class averager {
     stack_of_.resize(events.size());
     for (std::size_t i = 0; i < events.size(); ++i) {
       const event_detail& d = trace_.detail(events[i]);
-      const auto [found, is_new] = known.try_emplace(std::uint64_t{d.native_stack} << 32 | d.stack);
+      const auto [found, is_new] = known.try_emplace(call_stack_key(d));
       if (is_new) found->second = cut.intern(first_frames(trace_.call_stack(d)));
       stack_of_[i] = found->second;
     }

@@ -157,9 +157,7 @@ inline void validate(const profile_options& options, std::error_code& ec) {
   if (ec) faults.add(errc::invalid_argument, ec.message());
   detail::check_activities(options.activities, faults);
   if (options.with_stack && !detail::can_record_stacks())
-    faults.add(errc::unsupported,
-               "with_stack is true, but stacks cannot be walked on this platform; set it to false, or include "
-               "<stepprof/adapters/libunwind.hpp>");
+    faults.add(errc::unsupported, "with_stack is true, but stacks cannot be walked on this platform; set it to false");
   if (options.with_stack) detail::check_depth(options.stack_depth, faults);
   detail::check_bytes("event_budget_bytes", options.event_budget_bytes, detail::least_event_budget,
                       detail::largest_event_budget, "1048576 (1 MiB) to 17179869184 (16 GiB)", faults);

@@ -10,7 +10,6 @@
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include <stepprof/adapters/elfutils.hpp>
@@ -140,33 +139,6 @@ TEST_CASE("equal stacks are kept once", "[stacks]") {
   CHECK(t.events().size() == 4000);
   CHECK(t.native_stacks().size() == 4);
   CHECK(t.details().size() <= 8);
-}
-
-// Catches: a thread whose first scope has no stack, a session whose scopes get those of the session before, and scopes
-// that still get stacks when nobody wants them.
-TEST_CASE("threads and sessions each begin with or without stacks", "[stacks]") {
-  for (int round = 0; round < 3; ++round) {
-    {
-      stepprof::profile prof(with_stacks());
-      std::thread([] { outer(); }).join();
-      scope_by_macro();
-      prof.stop();
-      const stepprof::trace t = prof.result();
-      CHECK(t.events().size() == 5);
-      for (const stepprof::trace_event& e : t.events()) CHECK(!frames_of(t, e).empty());
-    }
-    {
-      stepprof::profile prof{stepprof::profile_options()};
-      std::thread([] { outer(); }).join();
-      outer();
-      prof.stop();
-      const stepprof::trace t = prof.result();
-      CHECK(t.events().size() == 8);
-      CHECK(t.native_stacks().empty());
-      CHECK_FALSE(t.info().has_stacks);
-      for (const stepprof::trace_event& e : t.events()) CHECK_FALSE(stepprof::trace::has_call_stack(t.detail(e)));
-    }
-  }
 }
 
 // FC-65: https://github.com/wolfpld/tracy/issues/95

@@ -4,13 +4,13 @@
 #
 #   sh cmake/install-dependencies.sh [NAME...] [--wish NAME...]
 #
-# The names: compiler clang cmake ninja fmt json catch2 eigen zlib isal elfutils perf npm
-# chromium. What follows --wish is installed where the system has it; where it has not, the build goes on without.
+# The names: compiler clang cmake ninja fmt json catch2 eigen zlib isal elfutils libunwind
+# perf npm chromium. What follows --wish is installed where the system has it; where it has not, the build goes on without.
 set -eu
 [ $# -gt 0 ] || set -- compiler cmake ninja fmt json catch2 eigen
 
 cmake_needed=3.24
-names="compiler clang cmake ninja fmt json catch2 eigen zlib isal elfutils perf npm chromium"
+names="compiler clang cmake ninja fmt json catch2 eigen zlib isal elfutils libunwind perf npm chromium"
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
 
@@ -56,6 +56,7 @@ is_there() {
     zlib) has_header zlib.h ;;
     isal) has_header isa-l/igzip_lib.h ;;
     elfutils) has_header elfutils/libdwfl.h ;;
+    libunwind) { ldconfig -p 2>/dev/null || /sbin/ldconfig -p; } | grep -q 'libunwind\.so\.8' ;;
     perf) has_command perf ;;
     npm) has_command npm ;;
     chromium) has_command chromium ;;
@@ -79,6 +80,7 @@ package_of() {
     zlib) echo zlib1g-dev ;;
     isal) echo libisal-dev ;;
     elfutils) echo libdw-dev ;;
+    libunwind) echo libunwind8 ;;
     perf) echo linux-perf ;;
     npm) echo npm ;;
     chromium) echo chromium ;;
@@ -98,6 +100,7 @@ describe() {
     zlib) echo "zlib with its header (https://zlib.net)" ;;
     isal) echo "Intel's ISA-L with its headers (https://github.com/intel/isa-l)" ;;
     elfutils) echo "libdw of elfutils with its headers (https://sourceware.org/elfutils)" ;;
+    libunwind) echo "libunwind 1.6 or newer (https://github.com/libunwind/libunwind)" ;;
     perf) echo "perf (https://perf.wiki.kernel.org)" ;;
     npm) echo "npm (https://www.npmjs.com)" ;;
     chromium) echo "Chromium (https://www.chromium.org)" ;;

@@ -1,4 +1,4 @@
-# Installs the headers and a package for find_package(stepprof [COMPONENTS record stepprof tools zlib isal elfutils]).
+# Installs the headers and a package for find_package(stepprof [COMPONENTS record stepprof tools zlib isal elfutils libunwind]).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -11,9 +11,10 @@ set(needs_tools fmt::fmt nlohmann_json::nlohmann_json)
 set(needs_zlib fmt::fmt ZLIB::ZLIB)
 set(needs_isal fmt::fmt ISAL::ISAL)
 set(needs_elfutils fmt::fmt Elfutils::dw)
+set(needs_libunwind fmt::fmt)
 
 # One export set per component, so that stepprof::record can be loaded where fmt is not installed.
-foreach(component IN ITEMS record stepprof tools zlib isal elfutils)
+foreach(component IN ITEMS record stepprof tools zlib isal elfutils libunwind)
   set(installable TRUE)
   foreach(need IN LISTS needs_${component})
     set(found FALSE)
@@ -24,7 +25,7 @@ foreach(component IN ITEMS record stepprof tools zlib isal elfutils)
       set(installable FALSE)
     endif()
   endforeach()
-  if(installable)
+  if(installable AND TARGET stepprof_${component})
     install(TARGETS stepprof_${component} EXPORT stepprof-${component}
             FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
             INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")  # CMake before 3.23 knows no file sets

@@ -171,7 +171,7 @@ TEST_CASE("stacks that find no room are counted, their scopes are kept", "[stack
   const stepprof::trace t = prof.result();
   CHECK(t.losses().kept + t.losses().dropped == scopes);
   std::uint64_t missing = 0;
-  for (const stepprof::trace_event& e : t.events()) missing += stepprof::trace::has_call_stack(t.detail(e)) ? 0 : 1;
+  for (const stepprof::trace_event& e : t.events()) missing += stepprof::trace::has_call_stack(t.detail(e)) ? 0u : 1u;
   REQUIRE(missing > 0);
   std::string found;
   for (const stepprof::trace_note& note : t.notes())

@@ -1,6 +1,8 @@
-// Names for native stacks of optimised code. Linked twice: with functions that keep frame pointers and with some that do not.
+// Names for native stacks of optimised code. Linked with
+// functions that keep frame pointers and with some that do not.
 #include <support/catch.hpp>
 #include <stacks/called_functions.hpp>
+#include <support/skip.hpp>
 #include <support/temp_folder.hpp>
 
 #include <dlfcn.h>
@@ -13,6 +15,9 @@
 #include <vector>
 
 #include <stepprof/adapters/elfutils.hpp>
+#ifdef WITH_LIBUNWIND
+#include <stepprof/adapters/libunwind.hpp>
+#endif
 #include <stepprof/stepprof.hpp>
 #include <stepprof/tools/trace_reader.hpp>
 
@@ -89,6 +94,19 @@ bool holds(const names& frames, std::string_view text) {
 }
 
 }  // namespace
+
+#ifdef WITH_LIBUNWIND
+// Catches: an adapter that is included and not used.
+TEST_CASE("libunwind walks the stacks", "[stacks]") {
+  if (!stepprof::detail::libunwind_is_installed) return test::skip("libunwind.so.8 is not installed");
+  const std::uint32_t before = stepprof::detail::libunwind_unloads;
+  stepprof::profile prof(with_stacks());
+  scope_by_macro();
+  prof.stop();
+  CHECK(before == 0);
+  CHECK(stepprof::detail::libunwind_unloads != 0);
+}
+#endif
 
 // Catches: frames that are lost or come in another order where there is no frame pointer; frames of the recorder left on
 // top; the line behind a call instead of the call's; inlined calls that vanish; a kind of scope that has no stack.

@@ -137,8 +137,8 @@ TEST_CASE("the recorder's own frames are left out where they are the innermost",
 // Catches: an end of the program where nothing can find names, or the program's own file has no path.
 TEST_CASE("without a symboliser there are modules and offsets", "[native_stacks]") {
   CHECK(stack_of(with_stacks({{110}}), 0) == "[a.so+0xa]");
-  const std::string_view own = stack_of(with_stacks({{110}}, ""), 0);
-  CHECK(own.find("_tests+0xa]") != std::string::npos);
+  const trace own = with_stacks({{110}}, "");
+  CHECK(stack_of(own, 0) == "[trace_tests+0xa]");
 }
 
 // FC-40: https://github.com/pytorch/kineto/pull/1459
@@ -152,7 +152,8 @@ TEST_CASE("any byte may stand in a frame", "[native_stacks]") {
     write_chrome_trace(with_stacks({{110}}), out);
     const std::string shown = c == ';' ? ":" : byte;
     std::string found;
-    for (const nlohmann::json& e : nlohmann::json::parse(out).at("traceEvents"))
+    const nlohmann::json file = nlohmann::json::parse(out);
+    for (const nlohmann::json& e : file.at("traceEvents"))
       if (e.at("ph") == "X" && e.at("name") == "f") found = e.at("args").at("Call stack");
     REQUIRE(found == "x" + shown + "\"}],{\"ph\":\"X(1): f" + shown + "g;");
   }

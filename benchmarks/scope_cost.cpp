@@ -1,5 +1,5 @@
-// What one scope costs: off, recording, eight inside each other, in the first window of a process, on several threads
-// and with what can be attached; in ns beside two bare clock reads interleaved in the same run, in instructions, in
+// What one scope costs: off, recording, eight inside each other, in the first window of a process, on several threads,
+// with what can be attached, and where shapes, memory or stacks are recorded; in ns beside two bare clock reads interleaved in the same run, in instructions, in
 // bytes of the log and of code, and in page faults.
 #include <algorithm>
 #include <atomic>
@@ -17,6 +17,9 @@
 
 #include <fmt/format.h>
 
+#if WITH_libunwind
+#include <stepprof/adapters/libunwind.hpp>
+#endif
 #include <stepprof/stepprof.hpp>
 #include <stepprof/timer/instruction_count.hpp>
 
@@ -214,6 +217,57 @@ void report_on(benchmark::report& out, int rounds) {
   if (losses.dropped != 0) fmt::print("{} scopes were dropped: the figures are not to be trusted\n", losses.dropped);
 }
 
+// Calls `run` through `frames` functions more.
+[[gnu::noinline]] void at_depth(int frames, void (*run)(int), int n) {
+  if (frames == 0)
+    run(n);
+  else
+    at_depth(frames - 1, run, n);
+  BARRIER();
+}
+template <int Frames>
+void scope_at_depth(int n) {
+  at_depth(Frames, &one_scope, n);
+}
+
+// What a flag alone costs: the plain scope again, with nothing for it that the flag would record. Stacks are recorded
+// of every scope; what they cost goes by the number of frames, to which main and what called it are added.
+void report_flags(benchmark::report& out, int rounds) {
+  struct flagged {
+    const char* name;
+    const char* what;
+    bool shapes, memory, stacks, by_libunwind;
+    loop run;
+  };
+  constexpr loop deep = {scope_at_depth<10>, 1}, deeper = {scope_at_depth<30>, 1};
+  const flagged all[] = {
+      {"scope_flag_shapes", "one scope, record_shapes on", true, false, false, false, one},
+      {"scope_flag_memory", "one scope, profile_memory on", false, true, false, false, one},
+      {"scope_flag_stacks", "one scope, with_stack on", false, false, true, false, one},
+      {"scope_flag_stacks_10", "with_stack, through 10 functions more", false, false, true, false, deep},
+      {"scope_flag_stacks_30", "with_stack, through 30 functions more", false, false, true, false, deeper},
+      {"scope_libunwind_stacks", "with_stack, by libunwind", false, false, true, true, one},
+      {"scope_libunwind_stacks_10", "by libunwind, through 10 functions more", false, false, true, true, deep},
+      {"scope_libunwind_stacks_30", "by libunwind, through 30 functions more", false, false, true, true, deeper},
+  };
+  const stepprof::detail::stack_walker* const libunwind = stepprof::detail::the_walker.load();
+  stepprof::profile plain{stepprof::profile_options()};
+  const double baseline = interleave({bare, one}, rounds)[1];
+  plain.stop();
+  for (const flagged& f : all) {
+    stepprof::profile_options options;
+    options.record_shapes = f.shapes;
+    options.profile_memory = f.memory;
+    options.with_stack = f.stacks;
+    if (f.by_libunwind && libunwind == nullptr) continue;
+    stepprof::detail::the_walker.store(f.by_libunwind ? libunwind : nullptr);
+    stepprof::profile prof(options);
+    const double cost = interleave({bare, f.run}, f.stacks ? rounds / 10 + 1 : rounds)[1];
+    prof.stop();
+    out.add({f.name, f.what, cost, "ns", "one scope without flags", baseline, ""});
+  }
+}
+
 void report_stub(benchmark::report& out, int rounds) {
   stepprof::profile prof{stepprof::profile_options()};
   stub_scope(block);  // from here on the times in the log are the stub's
@@ -408,6 +462,7 @@ int main(int argc, char** argv) {
   }
   report_instructions(out);
   report_on(out, rounds);
+  report_flags(out, rounds);
   report_mean(out, out.quick() ? 1 : 10);
   report_threads(out, rounds);
   report_bytes(out);

@@ -4,12 +4,13 @@
 #
 #   sh cmake/install-dependencies.sh [NAME...] [--wish NAME...]
 #
-# The names: compiler clang cmake ninja fmt json catch2 eigen zlib isal. What follows --wish is installed where the system has it; where it has not, the build goes on without.
+# The names: compiler clang cmake ninja fmt json catch2 eigen zlib isal elfutils libunwind
+# perf npm chromium. What follows --wish is installed where the system has it; where it has not, the build goes on without.
 set -eu
 [ $# -gt 0 ] || set -- compiler cmake ninja fmt json catch2 eigen
 
 cmake_needed=3.24
-names="compiler clang cmake ninja fmt json catch2 eigen zlib isal"
+names="compiler clang cmake ninja fmt json catch2 eigen zlib isal elfutils libunwind perf npm chromium"
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
 
@@ -54,6 +55,11 @@ is_there() {
     eigen) has_header Eigen/Core ;;
     zlib) has_header zlib.h ;;
     isal) has_header isa-l/igzip_lib.h ;;
+    elfutils) has_header elfutils/libdwfl.h ;;
+    libunwind) { ldconfig -p 2>/dev/null || /sbin/ldconfig -p; } | grep -q 'libunwind\.so\.8' ;;
+    perf) has_command perf ;;
+    npm) has_command npm ;;
+    chromium) has_command chromium ;;
     *)
       echo "install-dependencies.sh: there is no '$1'; there are: $names" >&2
       exit 2
@@ -73,6 +79,11 @@ package_of() {
     eigen) echo libeigen3-dev ;;
     zlib) echo zlib1g-dev ;;
     isal) echo libisal-dev ;;
+    elfutils) echo libdw-dev ;;
+    libunwind) echo libunwind8 ;;
+    perf) echo linux-perf ;;
+    npm) echo npm ;;
+    chromium) echo chromium ;;
   esac
 }
 
@@ -88,6 +99,11 @@ describe() {
     eigen) echo "Eigen 3.3 or newer (https://eigen.tuxfamily.org)" ;;
     zlib) echo "zlib with its header (https://zlib.net)" ;;
     isal) echo "Intel's ISA-L with its headers (https://github.com/intel/isa-l)" ;;
+    elfutils) echo "libdw of elfutils with its headers (https://sourceware.org/elfutils)" ;;
+    libunwind) echo "libunwind 1.6 or newer (https://github.com/libunwind/libunwind)" ;;
+    perf) echo "perf (https://perf.wiki.kernel.org)" ;;
+    npm) echo "npm (https://www.npmjs.com)" ;;
+    chromium) echo "Chromium (https://www.chromium.org)" ;;
   esac
 }
 

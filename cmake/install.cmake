@@ -1,4 +1,4 @@
-# Installs the headers and a package for find_package(stepprof [COMPONENTS record stepprof tools zlib isal]).
+# Installs the headers and a package for find_package(stepprof [COMPONENTS record stepprof tools zlib isal elfutils libunwind]).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -10,9 +10,11 @@ set(needs_stepprof fmt::fmt)
 set(needs_tools fmt::fmt nlohmann_json::nlohmann_json)
 set(needs_zlib fmt::fmt ZLIB::ZLIB)
 set(needs_isal fmt::fmt ISAL::ISAL)
+set(needs_elfutils fmt::fmt Elfutils::dw)
+set(needs_libunwind fmt::fmt)
 
 # One export set per component, so that stepprof::record can be loaded where fmt is not installed.
-foreach(component IN ITEMS record stepprof tools zlib isal)
+foreach(component IN ITEMS record stepprof tools zlib isal elfutils libunwind)
   set(installable TRUE)
   foreach(need IN LISTS needs_${component})
     set(found FALSE)
@@ -23,7 +25,7 @@ foreach(component IN ITEMS record stepprof tools zlib isal)
       set(installable FALSE)
     endif()
   endforeach()
-  if(installable)
+  if(installable AND TARGET stepprof_${component})
     install(TARGETS stepprof_${component} EXPORT stepprof-${component}
             FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
             INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")  # CMake before 3.23 knows no file sets
@@ -37,5 +39,5 @@ configure_package_config_file(cmake/stepprof-config.cmake.in "${PROJECT_BINARY_D
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/stepprof-config-version.cmake"
                                  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES "${PROJECT_BINARY_DIR}/stepprof-config.cmake" "${PROJECT_BINARY_DIR}/stepprof-config-version.cmake"
-        cmake/FindISAL.cmake DESTINATION "${package_dir}")
+        cmake/FindISAL.cmake cmake/FindElfutils.cmake DESTINATION "${package_dir}")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")

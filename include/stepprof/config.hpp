@@ -16,6 +16,11 @@
 #define STEPPROF_DISABLE 0
 #endif
 
+// Set by the tests and benchmarks that show what the flags of a recording cost: scopes without them.
+#ifndef STEPPROF_PLAIN_SCOPES
+#define STEPPROF_PLAIN_SCOPES 0
+#endif
+
 // --- compiler ------------------------------------------------------------------------------------------------------
 #if defined(__GNUC__) || defined(__clang__)
 #define STEPPROF_LIKELY(x) __builtin_expect(!!(x), 1)
@@ -32,6 +37,8 @@
 #define STEPPROF_SHARED __attribute__((visibility("default")))
 // A function of which each program and library calls its own, even when another one exports it, too.
 #define STEPPROF_OWN __attribute__((visibility("hidden")))
+// Where the function that this stands in goes on when it returns.
+#define STEPPROF_RETURN_ADDRESS() __builtin_return_address(0)
 // Folds the length of a literal without a header.
 #define STEPPROF_STRLEN(text) __builtin_strlen(text)
 #else
@@ -50,6 +57,7 @@
 #define STEPPROF_CLOBBER_MEMORY() std::atomic_signal_fence(std::memory_order_seq_cst)
 #define STEPPROF_SHARED
 #define STEPPROF_OWN
+#define STEPPROF_RETURN_ADDRESS() nullptr
 #endif
 
 // The lowest byte of a number is the first one in memory.
@@ -111,6 +119,13 @@
 #define STEPPROF_LINUX 1
 #else
 #define STEPPROF_LINUX 0
+#endif
+
+// The compiler's own unwinder, and a dynamic linker that says what is loaded where.
+#if STEPPROF_LINUX && (defined(__GNUC__) || defined(__clang__)) && defined(__ELF__) && !defined(__ARM_EABI__)
+#define STEPPROF_UNWIND 1
+#else
+#define STEPPROF_UNWIND 0
 #endif
 
 #if !STEPPROF_PORTABLE && (defined(__GNUC__) || defined(__clang__)) && (defined(__x86_64__) || defined(__i386__))

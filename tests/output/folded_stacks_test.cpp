@@ -117,7 +117,7 @@ TEST_CASE("no stacks is an error that names the remedy", "[folded_stacks]") {
   const trace t = test::events("t1: f[0..10]");
   const std::string path = folder / "stacks.txt";
   CHECK_THROWS_WITH(export_stacks(t, path, "cuda"),
-                    "export_stacks: metric is 'cuda', must be self_cpu_time_total or self_allocated");
+                    "export_stacks: metric is 'cuda', must be self_cpu_time_total, self_allocated or calls");
   CHECK_THROWS_WITH(export_stacks(t, path, "self_allocated"),
                     "export_stacks: metric is self_allocated, which needs profile_memory to be on");
   std::error_code ec;
@@ -135,6 +135,41 @@ TEST_CASE("no stacks is an error that names the remedy", "[folded_stacks]") {
   m.event = 1;
   b.builder.add_memory(m);
   CHECK(folded(b.builder.finish(), "self_allocated") == "f;g 64\n");
+}
+
+// Catches: calls that are weighed by time, scopes without time or on async tracks that are not counted, recursion that
+// counts once.
+TEST_CASE("calls can be the weight of a stack", "[folded_stacks]") {
+  const trace t = test::events("t1: f[0..10]{ g[2..2] g[3..4] f[5..6] }; t2: f[0..5]");
+  CHECK(folded(t, "calls") == "f 2\nf;f 1\nf;g 2\n");
+}
+
+// Catches: frames from the innermost to the outermost, calls of one function from two lines as two frames, files whose
+// names end in what looks like a line, scopes of one function that cannot be told apart, and scopes without a stack
+// that are lost.
+TEST_CASE("native stacks are folded by function", "[folded_stacks]") {
+  test::event_builder b("t1: a[0..10]{ b[2..5] } a[10..13] c[20..21]");
+  b.builder.detail(0).stack = b.builder.intern("m.cpp(7): f(int);m.cpp(3): main");
+  b.builder.detail(1).stack = b.builder.intern("m.cpp(9): g() const;m.cpp(8): f(int);m.cpp(3): main");
+  b.builder.detail(2).stack = b.builder.intern("x(2).cpp(10): f(int);main [prog+0x12]");
+  b.builder.info().has_stacks = true;
+  const trace t = b.builder.finish();
+  std::error_code ec;
+  CHECK(folded_stacks(t, "self_cpu_time_total", stack_source::native, ec) ==
+        "c 1\n"
+        "main;f(int);a 10\n"  // 7 and 3
+        "main;f(int);g() const;b 3\n");
+  CHECK_FALSE(ec);
+  CHECK(folded_stacks(t, "calls", stack_source::native, ec) == "c 1\nmain;f(int);a 2\nmain;f(int);g() const;b 1\n");
+}
+
+// FC-77: pytorch/pytorch#100253, pytorch/pytorch#89406
+// Catches: native stacks that were asked for and not recorded, reported as an empty success.
+TEST_CASE("native stacks that were not recorded are an error that names the option", "[folded_stacks]") {
+  const test::temp_folder folder;
+  CHECK_THROWS_WITH(export_stacks(test::events("t1: f[0..10]"), folder / "stacks.txt", "calls", stack_source::native),
+                    "export_stacks: native stacks need with_stack to be on");
+  CHECK(folder.names().empty());
 }
 
 }  // namespace folded_stacks_test

@@ -125,6 +125,24 @@ void statistics(const stepprof::profile& prof) {
   // [/statistics]
 }
 
+void stacks() {
+  // [stacks]
+  stepprof::profile_options options;
+  options.with_stack = true;  // keep the functions from which each scope was called
+  stepprof::profile prof(options);
+  train_one_step();
+  prof.stop();
+  prof.export_speedscope("train.speedscope.json");  // for https://www.speedscope.app
+  prof.export_stacks("scopes.txt");                 // for flamegraph.pl and all that read its lines: by scopes
+  prof.export_stacks("functions.txt", "calls", stepprof::stack_source::native);  // by functions
+
+  stepprof::key_averages_options by_caller;
+  by_caller.group_by_stack_n = 3;
+  by_caller.stack = stepprof::stack_source::native;
+  std::cout << prof.key_averages(by_caller).table("self_cpu_time_total", 10);
+  // [/stacks]
+}
+
 void multiply_and_count(std::int64_t m, std::int64_t k, std::int64_t n) {
   // [flops]
   stepprof::profile_options options;
@@ -161,6 +179,7 @@ void read_back(const std::string& file) {
 
 int main() {
   windows();
+  stacks();
   stepprof::profile_options options;
   options.record_shapes = options.profile_memory = true;
   stepprof::profile prof(options);

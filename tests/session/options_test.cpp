@@ -82,9 +82,37 @@ TEST_CASE("what cannot be recorded is refused as unsupported", "[options]") {
 }
 
 // Catches: an option that is accepted and then records nothing.
-TEST_CASE("stacks are refused as unsupported", "[options]") {
-  CHECK(fault_after([](profile_options& o) { o.with_stack = true; }, errc::unsupported) ==
-        "profile_options: with_stack is true, which this build cannot record; set it to false");
+TEST_CASE("stacks are refused where they cannot be walked", "[options]") {
+  if (!stepprof::detail::system_can_unwind)
+    CHECK(fault_after([](profile_options& o) { o.with_stack = true; }, errc::unsupported) ==
+          "profile_options: with_stack is true, but stacks cannot be walked on this platform; set it to false");
+}
+
+// Catches: a depth that is taken for another one, or that overruns the frames of a stack.
+TEST_CASE("the depth of stacks is checked where stacks are recorded", "[options]") {
+  if (!stepprof::detail::system_can_unwind) return;
+  for (const std::size_t depth : {std::size_t{0}, std::size_t{257}, std::size_t{SIZE_MAX}}) {
+    const auto change = [depth](profile_options& o) { o.stack_depth = depth; };
+    std::error_code ec;
+    profile_options options;
+    change(options);
+    validate(options, ec);
+    CHECK_FALSE(ec);
+    const auto with_stack = [&](profile_options& o) {
+      change(o);
+      o.with_stack = true;
+    };
+    CHECK(fault_after(with_stack, errc::invalid_argument) ==
+          "profile_options: stack_depth is " + std::to_string(depth) + ", must be 1 to 256");
+  }
+  profile_options options;
+  options.with_stack = true;
+  for (const std::size_t depth : {std::size_t{1}, std::size_t{256}}) {
+    options.stack_depth = depth;
+    std::error_code ec;
+    validate(options, ec);
+    CHECK_FALSE(ec);
+  }
 }
 
 // Catches: only the first fault told, so that the user runs into the next one.

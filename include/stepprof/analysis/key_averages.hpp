@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <stepprof/analysis/call_stack.hpp>
 #include <stepprof/analysis/duration_statistics.hpp>
 #include <stepprof/analysis/event_average.hpp>
 #include <stepprof/analysis/event_tree.hpp>
@@ -56,16 +57,6 @@ inline bool is_step_name(std::string_view name) noexcept {
   if (name.size() <= step_prefix.size() || name.substr(0, step_prefix.size()) != step_prefix) return false;
   const std::string_view number = name.substr(step_prefix.size());
   return std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-inline std::vector<std::string> split_frames(std::string_view text, std::size_t limit) {
-  std::vector<std::string> frames;
-  while (!text.empty() && frames.size() < limit) {
-    const std::size_t end = (std::min)(text.find(';'), text.size());
-    if (end != 0) frames.emplace_back(text.substr(0, end));
-    text.remove_prefix((std::min)(end + 1, text.size()));
-  }
-  return frames;
 }
 
 // Shapes as rows show them. Events without inputs have none, however that was written.
@@ -163,12 +154,13 @@ class averager {
       return;
     }
     string_table cut;
-    std::unordered_map<std::uint32_t, std::uint32_t> known;  // equal stacks are one text of the trace
+    std::unordered_map<std::uint64_t, std::uint32_t> known;  // equal stacks are one text or one stack of the trace
     stack_of_.resize(events.size());
     for (std::size_t i = 0; i < events.size(); ++i) {
-      const std::uint32_t text = trace_.detail(events[i]).stack;
-      const auto found = known.find(text);
-      stack_of_[i] = found != known.end() ? found->second : (known[text] = cut.intern(first_frames(trace_.text(text))));
+      const event_detail& d = trace_.detail(events[i]);
+      const auto [found, is_new] = known.try_emplace(call_stack_key(d));
+      if (is_new) found->second = cut.intern(first_frames(trace_.call_stack(d)));
+      stack_of_[i] = found->second;
     }
   }
   [[nodiscard]] std::string first_frames(std::string_view text) const {
@@ -367,7 +359,7 @@ class averager {
     row.source = source_of(groups_[group].first_with_source.event);
     if (options_.group_by_stack_n == 0) return;
     if (options_.stack == stack_source::native) {
-      row.stack = split_frames(trace_.text(d.stack), options_.group_by_stack_n);
+      row.stack = split_frames(trace_.call_stack(d), options_.group_by_stack_n);
       return;
     }
     for (const std::uint32_t outer : tree_.enclosing(index, options_.group_by_stack_n))

@@ -1,4 +1,4 @@
-// The cold paths of recording: registering threads, names, long records, thread exit, fork.
+// The cold paths of recording: registering threads, names, stacks, long records, thread exit, fork.
 #pragma once
 
 #include <atomic>
@@ -12,20 +12,13 @@
 #include <stepprof/core/name_table.hpp>
 #include <stepprof/core/pool.hpp>
 #include <stepprof/core/registry.hpp>
+#include <stepprof/core/session_names.hpp>
+#include <stepprof/core/stack_capture.hpp>
 #include <stepprof/core/system.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
 namespace detail {
-
-// Names given at run time live for one session. Two tables take turns: a session uses one, the next start clears the
-// other, so that words written in the last moment before a start still find their names.
-struct STEPPROF_SHARED runtime_names {
-  name_table sites;  // of call sites: for ever
-  name_table runtime[2];
-  std::atomic<std::uint32_t> session{1};  // its lowest bit picks the table
-};
-inline STEPPROF_SHARED STEPPROF_CONSTINIT runtime_names the_names{};
 
 inline thread_exit_hook& exit_hook() noexcept {
   static thread_exit_hook hook;
@@ -179,20 +172,40 @@ inline void count_dropped_begin(bool reentrant) noexcept {
 
 // --- the functions of the table -------------------------------------------------------------------------------------
 
+// Whether scopes of this log get their stacks: set by whatever a scope asks first while they are recorded.
+inline bool captures_stacks() noexcept {
+  return (the_registry.gate.load(std::memory_order_relaxed) & flag_stacks) != 0;
+}
+inline void set_captures(log_block& log, bool captures) noexcept {
+  if (log.captures == captures) return;
+  log.captures = captures;
+  match_high(log, stamp{0, log.high});
+}
+
 inline std::uint32_t cold_begin(stamp now, std::uint32_t what, bool has_entered) noexcept {
   const bool is_new = !has_log(*this_thread.own);
   const inside_recorder inside(has_entered ? entered::before : entered::now);
   log_block* const log = inside.log;
   now = trusted(now);
-  // Registering a thread takes longer than most scopes: what it costs is not to be in the first of them.
-  if (log != nullptr && is_new) now = read_clock();
-  if (log == nullptr || !make_room(*log, now, 8, 8)) {
+  std::uint32_t bytes = 8;
+  std::uint32_t stack = 0;
+  if (log != nullptr && log->captures) {
+    set_captures(*log, captures_stacks());
+    if (log->captures) {
+      stack = capture_stack(*log, STEPPROF_RETURN_ADDRESS(), false);
+      bytes = 16;
+    }
+  }
+  // Registering a thread takes longer than most scopes, so does walking a stack: what it costs is not to be in them.
+  if (log != nullptr && (is_new || bytes != 8)) now = read_clock();
+  if (log == nullptr || !make_room(*log, now, bytes, 8)) {
     count_dropped_begin(inside.reentrant);
     return 0;
   }
   store_word(cursor(*log), now.low, what);
+  if (bytes != 8) store_word(cursor(*log) + 8, 0, make_what(tag::stack, stack));
   adjust_reserve(*log, 8);
-  publish_record(*log, 8);
+  publish_record(*log, bytes);
   return log->thread;
 }
 
@@ -255,22 +268,6 @@ inline std::uint32_t cache_slot(const char* text, std::size_t size) noexcept {
   return static_cast<std::uint32_t>(((mixed >> 32) * log_block::cached_names) >> 32);
 }
 
-// Between the look-up of a name and the record that holds its id other sessions may begin, when the thread is stalled
-// in between. So the log says of which session its names are; the reader then knows an id whose name is gone. False
-// when there is no room.
-inline bool note_name_session(log_block& log, std::uint32_t session) noexcept {
-  if (log.name_session == session) return true;
-  const stamp now = read_clock();
-  if (!make_room(log, now, 16, 0)) return false;
-  char* const at = cursor(log);
-  const std::uint64_t payload = session;
-  store_word(at, now.low, make_what(tag::name_session, 0));
-  std::memcpy(at + 8, &payload, 8);
-  publish_record(log, 16);
-  log.name_session = session;
-  return true;
-}
-
 inline std::uint32_t look_up_name(log_block& log, const char* text, std::size_t size) noexcept {
   // Sequentially consistent, like the store in begin_name_session: either the control side sees that this thread is
   // inside, or this thread sees the new session and leaves the table that is about to be cleared alone.
@@ -303,6 +300,24 @@ inline std::uint32_t intern_name(const char* text, std::size_t size) noexcept {
   }
   if (size > max_name_bytes) inside.log->counters.cut_names.fetch_add(1, std::memory_order_relaxed);
   return look_up_name(*inside.log, text, cut_text(text, size, max_name_bytes));
+}
+
+// --- stacks: what the table holds while they are recorded ------------------------------------------------------------
+
+// From its next scope on the calling thread's begins take the slow path, where stacks are captured.
+inline void begin_capturing() noexcept {
+  const inside_recorder inside;
+  if (inside.log != nullptr && captures_stacks()) set_captures(*inside.log, true);
+}
+inline std::uint32_t capturing_site(call_site& site) noexcept {
+  begin_capturing();
+  // Acquire: then the end finds its word, too.
+  const std::uint32_t what = site.what.load(std::memory_order_acquire);
+  return what != 0 ? what : register_site(site);
+}
+inline std::uint32_t capturing_intern(const char* text, std::size_t size) noexcept {
+  begin_capturing();
+  return intern_name(text, size);
 }
 
 inline void copy_parts(char* at, const record_part* parts, std::uint32_t count, std::uint32_t padded) noexcept {
@@ -378,6 +393,19 @@ inline bool append_record(std::uint32_t what, bool timed, const record_part* par
   return true;
 }
 
+// A manual scope's begin, with its stack behind it.
+inline bool capturing_append(std::uint32_t what, bool timed, const record_part* parts, std::uint32_t count,
+                             std::int32_t reserve) noexcept {
+  std::uint32_t stack = 0;
+  if (reserve > 0) {
+    const inside_recorder inside;
+    if (inside.log != nullptr && captures_stacks()) stack = capture_stack(*inside.log, STEPPROF_RETURN_ADDRESS(), true);
+  }
+  if (!append_record(what, timed, parts, count, reserve)) return false;
+  if (stack != 0) append_record(make_what(tag::stack, stack), false, nullptr, 0, 0);
+  return true;
+}
+
 inline void set_this_thread_name(const char* text, std::size_t size) noexcept {
   writer* const own = this_thread.own;
   if (has_log(*own)) log_of(own).name.set(text, size);
@@ -385,10 +413,27 @@ inline void set_this_thread_name(const char* text, std::size_t size) noexcept {
 
 // --- control --------------------------------------------------------------------------------------------------------
 
+struct cold_tables {
+  static const cold_table plain;
+  static const cold_table capturing;
+};
+inline constexpr cold_table cold_tables::plain = {cold_table_abi,        &cold_begin,         &cold_end,
+                                                  &register_site,        &intern_name,        &append_record,
+                                                  &set_this_thread_name, &cold_tables::plain, &cold_tables::capturing};
+inline constexpr cold_table cold_tables::capturing = {
+    cold_table_abi,    &cold_begin,           &cold_end,           &capturing_site,        &capturing_intern,
+    &capturing_append, &set_this_thread_name, &cold_tables::plain, &cold_tables::capturing};
+
 inline const cold_table& the_cold_table() noexcept {
-  static constexpr cold_table table = {cold_table_abi, &cold_begin,          &cold_end, &register_site, &intern_name,
-                                       &append_record, &set_this_thread_name};
-  return table;
+  return cold_tables::plain;
+}
+
+// Puts in place what a session with these flags needs, of the module that the table in place is from. While the gate is
+// closed.
+inline void choose_cold_table(std::uint32_t flags) noexcept {
+  const cold_table* const table = the_registry.cold.load(std::memory_order_relaxed);
+  // Release: as when the first was put in place.
+  the_registry.cold.store((flags & flag_stacks) != 0 ? table->capturing : table->plain, std::memory_order_release);
 }
 
 // Gives a log and its chunks back, from chunk `from` on. Only when its thread cannot write any more.

@@ -65,6 +65,7 @@ struct alignas(64) log_block : writer {
   // The owner's slow state.
   std::uint32_t high = 0;           // high half of the last time written
   bool deep = false;                // more scopes are open than one chunk has room to end
+  bool captures = false;            // scopes get their stacks: every begin takes the slow path
   std::uint32_t deep_reserved = 0;  // then: bytes needed to end them ...
   std::uint32_t spare_count = 0;    // ... for which these chunks are kept
   block_ref spare = 0;              // linked through chunk_header::next

@@ -73,7 +73,7 @@ inline void init_chunk(block_ref ref, std::uint32_t thread, stamp base, std::uin
 
 inline void match_high(log_block& log, stamp now) noexcept {
   log.high = now.high;
-  const bool slow = log.deep || the_cold.slow_clock.load(std::memory_order_relaxed);
+  const bool slow = log.deep || log.captures || the_cold.slow_clock.load(std::memory_order_relaxed);
   log.key = log.owner | (slow ? unmatchable_high : now.high);
 }
 

@@ -35,6 +35,18 @@ inline constexpr std::size_t max_name_bytes = 16384;
   return h ^ (h >> 33);
 }
 
+// The same for stacks, by words: a byte at a time would take as long as walking them.
+[[nodiscard]] inline std::uint64_t hash_words(const std::uintptr_t* words, std::size_t count,
+                                              std::uint64_t seed) noexcept {
+  std::uint64_t h = 14695981039346656037ull ^ seed;
+  for (std::size_t i = 0; i < count; ++i) {
+    h = (h ^ words[i]) * 0x9e3779b97f4a7c15ull;
+    h ^= h >> 32;
+  }
+  h *= 0xff51afd7ed558ccdull;
+  return h ^ (h >> 33);
+}
+
 // A hash trie: each node has four children, chosen by two bits of the hash per level, set once by compare-and-swap. So
 // there is no rehash, nothing moves, and a lookup may be interrupted and re-entered anywhere.
 class name_table {
@@ -53,25 +65,28 @@ class name_table {
   std::uint32_t insert(const char* text, std::size_t size, const char* file = nullptr,
                        std::uint32_t line = 0) noexcept {
     const std::size_t file_size = file == nullptr ? 0 : cut_text(file, std::strlen(file), 4096);
-    std::uint64_t hash = hash_text(text, size, line);
-    const auto filter = static_cast<std::uint32_t>(hash);
-    std::atomic<std::uint32_t>* slot = &root_;
-    std::uint32_t mine = 0;
-    for (std::uint32_t level = 0;; ++level) {
-      // Acquire: the node's text is visible with its place.
-      std::uint32_t place = slot->load(std::memory_order_acquire);
-      if (place == 0) {
-        if (mine == 0) mine = make(text, size, file, file_size, line, filter);
-        if (mine == 0) return 0;
-        // Release: whoever finds the place sees the node. When another thread was first, look at what it put there.
-        if (slot->compare_exchange_strong(place, mine, std::memory_order_acq_rel, std::memory_order_acquire))
-          return mine;
-      }
-      node* const n = at(place);
-      if (n->hash == filter && same(*n, text, size, file, file_size, line)) return place;
-      if (level % 32 == 31) hash = hash_text(text, size, line + level);  // the bits are used up: take others
-      slot = &n->child[(hash >> (2 * (level % 32))) & 3];
-    }
+    return insert_hashed([&](std::uint64_t seed) { return hash_text(text, size, line + seed); },
+                         [&](const node& n) { return same(n, text, size, file, file_size, line); },
+                         [&](std::uint32_t hash) { return make(text, size, file, file_size, line, hash); });
+  }
+
+  // The same for a stack. `mark` is part of what it is; what find_modules() says of the frames, a word for each, is
+  // asked for when the stack is new and kept behind them.
+  template <class FindModules>
+  std::uint32_t insert_stack(const std::uintptr_t* frames, std::uint32_t count, std::uint32_t mark,
+                             FindModules find_modules) noexcept {
+    const std::size_t size = count * sizeof *frames;
+    const std::size_t modules_size = count * sizeof(std::uint32_t);
+    return insert_hashed(
+        [&](std::uint64_t seed) { return hash_words(frames, count, (std::uint64_t{mark} << 32) + seed); },
+        [&](const node& n) {
+          return n.size == size && n.line == mark && n.file_size == modules_size &&
+                 std::memcmp(n.text(), frames, size) == 0;
+        },
+        [&](std::uint32_t hash) {
+          return make(reinterpret_cast<const char*>(frames), size, reinterpret_cast<const char*>(find_modules()),
+                      modules_size, mark, hash);
+        });
   }
 
   // The node at a place that insert() returned; null for any other number.
@@ -101,6 +116,30 @@ class name_table {
   [[nodiscard]] static std::size_t bytes_for(std::size_t size) noexcept { return sizeof(node) + size; }
 
  private:
+  // `hash_with` gives other bits for another seed, `is_same` compares all of a node, `make_node` returns its place.
+  template <class Hash, class Same, class Make>
+  std::uint32_t insert_hashed(Hash hash_with, Same is_same, Make make_node) noexcept {
+    std::uint64_t hash = hash_with(0);
+    const auto filter = static_cast<std::uint32_t>(hash);
+    std::atomic<std::uint32_t>* slot = &root_;
+    std::uint32_t mine = 0;
+    for (std::uint32_t level = 0;; ++level) {
+      // Acquire: the node's text is visible with its place.
+      std::uint32_t place = slot->load(std::memory_order_acquire);
+      if (place == 0) {
+        if (mine == 0) mine = make_node(filter);
+        if (mine == 0) return 0;
+        // Release: whoever finds the place sees the node. When another thread was first, look at what it put there.
+        if (slot->compare_exchange_strong(place, mine, std::memory_order_acq_rel, std::memory_order_acquire))
+          return mine;
+      }
+      node* const n = at(place);
+      if (n->hash == filter && is_same(*n)) return place;
+      if (level % 32 == 31) hash = hash_with(level);  // the bits are used up: take others
+      slot = &n->child[(hash >> (2 * (level % 32))) & 3];
+    }
+  }
+
   static constexpr std::uint32_t slots = 4096;  // of 16 bytes in a block; place = block index * slots + slot
   static constexpr std::uint32_t max_blocks = (place_mask + 1) / slots;
 

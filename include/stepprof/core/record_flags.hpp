@@ -15,8 +15,10 @@ enum record_flag : std::uint32_t {
   flag_scopes = 1,  // set whenever the gate is open
   flag_shapes = 2,  // inputs(...) are looked at
   flag_memory = 4,  // report_alloc and report_free write
-  flag_stacks = 8,  // native stacks are captured
   flag_flops = 16,  // FLOPs are to be counted from the shapes; nothing looks at it while recording
+  // Native stacks are captured. Larger than every begin word that a call site may hold, and those are larger than all
+  // other flags together: one comparison of the two says whether a site goes the slow way. See must_ask().
+  flag_stacks = 1u << 30,
 };
 
 }  // namespace detail

@@ -28,7 +28,7 @@ struct record_part {
   std::uint32_t bytes;
 };
 
-inline constexpr std::uint32_t cold_table_abi = 4;
+inline constexpr std::uint32_t cold_table_abi = 5;
 
 // Cold paths. Functions of whichever module starts the first profile; a program that only marks regions needs none of
 // them, nor any service of the system. None blocks, none throws.
@@ -48,6 +48,10 @@ struct cold_table {
   bool (*append)(std::uint32_t what, bool timed, const record_part* parts, std::uint32_t count,
                  std::int32_t reserve) noexcept;
   void (*set_thread_name)(const char* text, std::size_t size) noexcept;
+  // The tables of the same module: this one's functions, and those that capture stacks. Which of them is in place is
+  // decided where a session begins, so that no function asks.
+  const cold_table* plain;
+  const cold_table* capturing;
 };
 
 struct STEPPROF_SHARED registry {
@@ -68,6 +72,20 @@ STEPPROF_ALWAYS_INLINE bool gate_is_open() noexcept {
   return open;
 #else
   return the_registry.gate.load(std::memory_order_relaxed) != 0;
+#endif
+}
+
+// Whether a call site whose begin word is `what` must ask register_site: it is not registered, or stacks are captured.
+// One comparison of two words that are at hand anyway, in place of one with 0. Relaxed, as above.
+STEPPROF_ALWAYS_INLINE bool must_ask(std::uint32_t what) noexcept {
+#if STEPPROF_PLAIN_SCOPES
+  return what == 0;
+#elif STEPPROF_MEMORY_OPERANDS
+  bool ask;
+  __asm__ volatile("cmpl %1, %2" : "=@ccbe"(ask) : "m"(the_registry.gate), "r"(what));
+  return ask;
+#else
+  return what <= the_registry.gate.load(std::memory_order_relaxed);
 #endif
 }
 

@@ -44,6 +44,7 @@ enum class tag : std::uint8_t {
   argument = 34,  // `id` is the key; u32 scope id or 0, u32 type, then 8 bytes of value or u64 size and text
   inputs = 35,    // see record/inputs.hpp
   detach = 36,    // u64 serial: this manual scope is an asynchronous one, in which nothing nests
+  stack = 37,     // `id` is the stack, a name of core/stack_capture.hpp; no payload
 };
 
 struct word {
@@ -96,6 +97,7 @@ inline constexpr std::uint32_t id_mask = 0xffffffu;
     case tag::argument:
     case tag::inputs:
     case tag::detach:
+    case tag::stack:
       return w.low > 65536 ? 0 : 8 + ((w.low + 7) & ~7u);
     case tag::none:
       break;

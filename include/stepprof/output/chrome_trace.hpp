@@ -69,7 +69,7 @@ STEPPROF_BEGIN_NAMESPACE
 //                        was not recorded
 //   Input Dims, Input Strides, Input type, Concrete Inputs
 //                        lists with one element per input
-//   Call stack           native frames, innermost first, joined with ';'
+//   Call stack           native frames, innermost first, each followed by ';'
 //   Source               file:line of the scope
 //   finished             false: still open when the window was cut, where it ends here. Else absent
 //   Other thread         true: ended on another thread than it began on. Else absent

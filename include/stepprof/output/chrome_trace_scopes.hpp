@@ -110,7 +110,8 @@ class chrome_trace_scopes {
   // All that comes before the source. In and out: room for the end of an event without arguments of the user.
   [[nodiscard]] char* put_rarer_args(char* at, const trace_event& e, const event_detail& d, const prepared_scope& texts,
                                      const drawing_remark* remark) {
-    const std::uint32_t given = d.input_dims & d.input_strides & d.input_types & d.concrete_inputs & d.stack;
+    const std::uint32_t given =
+        d.input_dims & d.input_strides & d.input_types & d.concrete_inputs & d.stack & d.native_stack;
     const bool any = d.sequence_number >= 0 || given != npos || remark != nullptr ||
                      (e.flags & (trace_event::unfinished | trace_event::other_thread | trace_event::out_of_order |
                                  trace_event::async)) != 0;
@@ -137,7 +138,7 @@ class chrome_trace_scopes {
     put_json(",\"Input Strides\":", d.input_strides);
     put_json(",\"Input type\":", d.input_types);
     put_json(",\"Concrete Inputs\":", d.concrete_inputs);
-    if (d.stack != npos) put_stack(trace_.text(d.stack));
+    if (trace::has_call_stack(d)) put_stack(trace_.call_stack(d));
     return out_.room(json_event_list::event_room + texts.room());
   }
   void put_json(std::string_view key, std::uint32_t text) {
@@ -148,7 +149,7 @@ class chrome_trace_scopes {
   void put_stack(std::string_view frames) {
     out_.append(",\"Call stack\":");
     out_.expect_comma(false);
-    out_.string(frames);
+    out_.string(frames.empty() ? std::string() : std::string(frames) + ';');
   }
 
   [[nodiscard]] char* put_user_args(char* at, const event_detail& d, const prepared_scope& texts) {

@@ -9,8 +9,11 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <unordered_map>
 #include <vector>
 
+#include <stepprof/analysis/call_stack.hpp>
+#include <stepprof/analysis/event_average.hpp>
 #include <stepprof/analysis/event_tree.hpp>
 #include <stepprof/config.hpp>
 #include <stepprof/output/byte_sink.hpp>
@@ -26,22 +29,35 @@ STEPPROF_BEGIN_NAMESPACE
 /// The stacks of scopes with their weights, one line each: the names from the outermost to the innermost joined by ';',
 /// a space, a positive integer. Equal stacks are one line, of all threads together; lines are sorted by stack.
 ///
-/// `metric` is "self_cpu_time_total" (ns; the sum of all lines is the sum of all self times) or "self_allocated" (bytes
-/// that were allocated while the scope was the innermost one of its thread). Stacks of weight 0 have no line. In names,
-/// ';' becomes ':', control characters become spaces, broken UTF-8 becomes U+FFFD; an empty name is "(no name)".
+/// `metric` is "self_cpu_time_total" (ns; the sum of all lines is the sum of all self times), "self_allocated" (bytes
+/// that were allocated while the scope was the innermost one of its thread) or "calls" (how often it began). Stacks of
+/// weight 0 have no line. In names, ';' becomes ':', control characters become spaces, broken UTF-8 becomes U+FFFD; an
+/// empty name is "(no name)".
 ///
-/// errc::invalid_argument for another metric, or for "self_allocated" when scopes were recorded without memory;
-/// errc::no_results when there is no line. Then nothing is returned. Any thread.
-[[nodiscard]] std::string folded_stacks(const trace& recording, std::string_view metric, std::error_code& ec);
+/// With `stack_source::native` a line is the functions from which the scope was called (with_stack), without their
+/// files and lines, and then the scope's name. Scopes without a native stack, such as steps, stand alone.
+///
+/// errc::invalid_argument for another metric, for "self_allocated" when scopes were recorded without memory, and for
+/// native stacks when they were recorded without; errc::no_results when there is no line. Then nothing is returned. Any
+/// thread.
+[[nodiscard]] std::string folded_stacks(const trace& recording, std::string_view metric, stack_source source,
+                                        std::error_code& ec);
+[[nodiscard]] inline std::string folded_stacks(const trace& recording, std::string_view metric, std::error_code& ec) {
+  return folded_stacks(recording, metric, stack_source::scopes, ec);
+}
 
 /// Writes folded_stacks() to a file, which appears under its name only when it is complete.
 /// Throws stepprof::error as said there, and when the name ends in .gz; std::system_error when the file cannot be
 /// written.
 void export_stacks(const trace& recording, const std::filesystem::path& path,
-                   std::string_view metric = "self_cpu_time_total");
+                   std::string_view metric = "self_cpu_time_total", stack_source source = stack_source::scopes);
 /// The same, reporting through `ec`.
 void export_stacks(const trace& recording, const std::filesystem::path& path, std::string_view metric,
-                   std::error_code& ec);
+                   stack_source source, std::error_code& ec);
+inline void export_stacks(const trace& recording, const std::filesystem::path& path, std::string_view metric,
+                          std::error_code& ec) {
+  export_stacks(recording, path, metric, stack_source::scopes, ec);
+}
 
 // --------------------------------------------------------------------------------------------------------------------
 namespace detail {
@@ -120,35 +136,77 @@ class stack_tree {
   std::vector<stack> nodes_{1};
 };
 
-inline std::error_code stacks_fault(const trace& recording, std::string_view metric) {
-  if (metric != "self_cpu_time_total" && metric != "self_allocated")
+inline std::error_code stacks_fault(const trace& recording, std::string_view metric, stack_source source) {
+  if (metric != "self_cpu_time_total" && metric != "self_allocated" && metric != "calls")
     return make_error(errc::invalid_argument, "export_stacks: metric is '" + std::string(metric) +
-                                                  "', must be self_cpu_time_total or self_allocated");
-  // In a recording without scopes it is not the option that is missing.
-  if (metric == "self_allocated" && !recording.info().has_memory && !recording.events().empty())
+                                                  "', must be self_cpu_time_total, self_allocated or calls");
+  if (recording.events().empty()) return {};  // then it is not an option that is missing
+  if (metric == "self_allocated" && !recording.info().has_memory)
     return make_error(errc::invalid_argument,
                       "export_stacks: metric is self_allocated, which needs profile_memory to be on");
+  if (source == stack_source::native && !recording.info().has_stacks)
+    return make_error(errc::invalid_argument, "export_stacks: native stacks need with_stack to be on");
   return {};
 }
 
+// What an event adds to its stack.
+inline std::uint64_t stack_weight(const event_tree& tree, std::uint32_t event, std::string_view metric) {
+  if (metric == "calls") return 1;
+  const std::int64_t weight =
+      metric == "self_allocated" ? tree.self_memory(event).allocated_bytes : tree.self_ns(event);
+  return weight > 0 ? static_cast<std::uint64_t>(weight) : 0;
+}
+
+// Where events go in a tree of stacks.
+class stack_places {
+ public:
+  stack_places(const trace& recording, stack_source source, stack_tree& stacks)
+      : trace_(recording), source_(source), stacks_(stacks), frames_(recording.text_count()) {
+    nodes_.resize(recording.events().size());
+  }
+  // In the order of the events.
+  std::uint32_t node_of(std::uint32_t event) {
+    const trace_event& e = trace_.events()[event];
+    std::string& frame = frames_[e.name];
+    if (frame.empty()) frame = folded_frame(trace_.name(e));
+    const std::uint32_t above = source_ == stack_source::native ? native_node(trace_.detail(e))
+                                : e.parent == npos              ? 0
+                                                                : nodes_[e.parent];
+    return nodes_[event] = stacks_.child(above, frame);
+  }
+
+ private:
+  std::uint32_t native_node(const event_detail& d) {
+    const auto [found, is_new] = native_.try_emplace(call_stack_key(d));
+    if (!is_new) return found->second;
+    const std::vector<std::string> frames = split_frames(trace_.call_stack(d), npos);
+    std::uint32_t node = 0;
+    for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
+      node = stacks_.child(node, folded_frame(parts_of_frame(*frame).function));
+    return found->second = node;
+  }
+
+  const trace& trace_;
+  stack_source source_;
+  stack_tree& stacks_;
+  std::vector<std::string> frames_;  // by name
+  std::vector<std::uint32_t> nodes_;
+  std::unordered_map<std::uint64_t, std::uint32_t> native_;
+};
+
 }  // namespace detail
 
-inline std::string folded_stacks(const trace& recording, std::string_view metric, std::error_code& ec) {
-  ec = detail::stacks_fault(recording, metric);
+inline std::string folded_stacks(const trace& recording, std::string_view metric, stack_source source,
+                                 std::error_code& ec) {
+  ec = detail::stacks_fault(recording, metric, source);
   if (ec) return {};
   const event_tree tree(recording);
-  const bool of_time = metric == "self_cpu_time_total";
-  const std::vector<trace_event>& events = recording.events();
   detail::stack_tree stacks;
-  std::vector<std::string> frames(recording.text_count());
-  std::vector<std::uint32_t> nodes(events.size());
-  for (std::uint32_t i = 0; i < events.size(); ++i) {
-    const trace_event& e = events[i];
-    std::string& frame = frames[e.name];
-    if (frame.empty()) frame = detail::folded_frame(recording.name(e));
-    nodes[i] = stacks.child(e.parent == npos ? 0 : nodes[e.parent], frame);
-    const std::int64_t weight = of_time ? tree.self_ns(i) : tree.self_memory(i).allocated_bytes;
-    if (weight > 0) stacks.add(nodes[i], static_cast<std::uint64_t>(weight));
+  detail::stack_places places(recording, source, stacks);
+  for (std::uint32_t i = 0; i < recording.events().size(); ++i) {
+    const std::uint32_t node = places.node_of(i);
+    const std::uint64_t weight = detail::stack_weight(tree, i, metric);
+    if (weight != 0) stacks.add(node, weight);
   }
   std::string text = stacks.text();
   if (text.empty())
@@ -161,8 +219,8 @@ namespace detail {
 
 // Returns what failed for the message of the throwing form.
 inline std::string export_stacks_to(const trace& recording, const std::filesystem::path& path, std::string_view metric,
-                                    std::error_code& ec) {
-  const std::string text = folded_stacks(recording, metric, ec);
+                                    stack_source source, std::error_code& ec) {
+  const std::string text = folded_stacks(recording, metric, source, ec);
   if (ec) return {};
   output_file file(path);
   file.write(text.data(), text.size());
@@ -173,13 +231,14 @@ inline std::string export_stacks_to(const trace& recording, const std::filesyste
 }  // namespace detail
 
 inline void export_stacks(const trace& recording, const std::filesystem::path& path, std::string_view metric,
-                          std::error_code& ec) {
-  detail::export_stacks_to(recording, path, metric, ec);
+                          stack_source source, std::error_code& ec) {
+  detail::export_stacks_to(recording, path, metric, source, ec);
 }
 
-inline void export_stacks(const trace& recording, const std::filesystem::path& path, std::string_view metric) {
+inline void export_stacks(const trace& recording, const std::filesystem::path& path, std::string_view metric,
+                          stack_source source) {
   std::error_code ec;
-  const std::string doing = detail::export_stacks_to(recording, path, metric, ec);
+  const std::string doing = detail::export_stacks_to(recording, path, metric, source, ec);
   detail::throw_if(ec, doing.c_str());
 }
 

@@ -155,7 +155,10 @@ class site_scope {
     if (STEPPROF_UNLIKELY(gate_is_open())) {
       // Acquire: then the end finds its word, too.
       std::uint32_t what = site.what.load(std::memory_order_acquire);
-      if (STEPPROF_UNLIKELY(what == 0)) what = name_site(site);
+      if (STEPPROF_UNLIKELY(must_ask(what)))
+        what = name_site(site);
+      else
+        STEPPROF_ASSUME(what != 0);  // what the comparison of two words says, too
       if (STEPPROF_LIKELY(what != 0)) thread_ = open_scope<Clock>(what, attributes...);
     }
   }

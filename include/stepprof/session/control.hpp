@@ -45,6 +45,12 @@ inline void pin_recorder() noexcept {
   if (cold_paths() == nullptr) system_pin_this_module();
 }
 
+// The same for an adapter that walks stacks.
+inline void pin_walker() noexcept {
+  const stack_walker* const walker = the_walker.load(std::memory_order_acquire);
+  if (walker != nullptr) walker->pin();
+}
+
 // Puts the cold paths in place. Under the control lock, before the gate opens for the first time.
 inline void install_recorder(control_state& state) {
   if (state.installed) return;

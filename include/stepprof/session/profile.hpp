@@ -22,6 +22,7 @@
 #include <stepprof/output/json_text.hpp>
 #include <stepprof/output/row_export.hpp>
 #include <stepprof/output/step_table.hpp>
+#include <stepprof/output/speedscope.hpp>
 #include <stepprof/output/table.hpp>
 #include <stepprof/session/diagnostics.hpp>
 #include <stepprof/session/options.hpp>
@@ -172,10 +173,20 @@ class profile {
   }
   /// Writes folded stacks for flame-graph tools. See output/folded_stacks.hpp. When there is nothing to write, as in a
   /// program whose scopes are compiled out, there is no file and one diagnostic, but no exception.
-  void export_stacks(const std::filesystem::path& path, std::string_view metric = "self_cpu_time_total") const;
+  void export_stacks(const std::filesystem::path& path, std::string_view metric = "self_cpu_time_total",
+                     stack_source source = stack_source::scopes) const;
   /// The same; errc::no_results when there is nothing to write.
   void export_stacks(const std::filesystem::path& path, std::string_view metric, std::error_code& ec) const {
     stepprof::export_stacks(result(), path, metric, ec);
+  }
+  void export_stacks(const std::filesystem::path& path, std::string_view metric, stack_source source,
+                     std::error_code& ec) const {
+    stepprof::export_stacks(result(), path, metric, source, ec);
+  }
+  /// Writes a file for speedscope. See output/speedscope.hpp.
+  void export_speedscope(const std::filesystem::path& path) const { stepprof::export_speedscope(result(), path); }
+  void export_speedscope(const std::filesystem::path& path, std::error_code& ec) const {
+    stepprof::export_speedscope(result(), path, ec);
   }
 
   /// Adds a text under a file-level key to every trace of this profile, also to those already recorded when they are
@@ -302,6 +313,7 @@ inline void profile::start(std::error_code& ec) {
     return;
   }
   detail::pin_recorder();
+  if (options_.with_stack) detail::pin_walker();
   aftermath after;
   {
     const std::lock_guard<detail::call_mutex> serial(control_);
@@ -314,7 +326,8 @@ inline void profile::start(std::error_code& ec) {
       return;
     }
     detail::install_recorder(state);
-    if (!windows_.begin_session(flags(), options_.event_budget_bytes)) {
+    if (!windows_.begin_session(flags(), options_.event_budget_bytes,
+                                static_cast<std::uint32_t>(options_.stack_depth))) {
       ec = detail::make_error(errc::out_of_memory, "profile_options: event_budget_bytes is " +
                                                        std::to_string(options_.event_budget_bytes) +
                                                        ", which the system cannot reserve; use less");
@@ -510,9 +523,10 @@ inline std::optional<trace> profile::kept_result(std::string& problem) const {
   return merged;
 }
 
-inline void profile::export_stacks(const std::filesystem::path& path, std::string_view metric) const {
+inline void profile::export_stacks(const std::filesystem::path& path, std::string_view metric,
+                                   stack_source source) const {
   std::error_code ec;
-  const std::string doing = detail::export_stacks_to(result(), path, metric, ec);
+  const std::string doing = detail::export_stacks_to(result(), path, metric, source, ec);
   if (ec == errc::no_results)
     once_.report({"no_stacks", ec.message() + " No file was written"});
   else

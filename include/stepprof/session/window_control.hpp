@@ -27,8 +27,10 @@ class window_control {
   window_control(std::string process_name, std::int64_t rank) : process_name_(std::move(process_name)), rank_(rank) {}
 
   // `flags` is what the gate holds while a window is open. False: the system has no address space for the budget.
-  bool begin_session(std::uint32_t flags, std::uint64_t budget_bytes) {
+  bool begin_session(std::uint32_t flags, std::uint64_t budget_bytes, std::uint32_t stack_depth) {
     flags_ = flags | flag_scopes;
+    the_stack_depth.store(stack_depth, std::memory_order_relaxed);
+    choose_cold_table(flags_);
     if (!the_pool.set_budget(budget_bytes)) return false;
     const auto name_blocks = static_cast<std::uint32_t>(budget_bytes / block_bytes / 4);
     for (name_table& table : the_names.runtime) table.set_limit(name_blocks == 0 ? 1 : name_blocks);

@@ -41,6 +41,10 @@ struct thread_record {
     std::uint32_t event;
     bool is_free;
   };
+  struct scope_stack {
+    std::uint32_t event;
+    std::uint32_t id;
+  };
   struct mark {
     std::uint64_t ticks;
     std::uint32_t id;
@@ -64,6 +68,7 @@ struct thread_record {
   std::uint32_t thread = 0;
   event_list events;
   std::vector<scope_fact> facts;
+  std::vector<scope_stack> stacks;
   std::vector<memory_report> memory;
   std::vector<mark> marks;
   std::vector<step_mark> steps;
@@ -300,6 +305,9 @@ class log_replay {
         break;
       case tag::detach:
         if (w.low >= 8) detach(number_at(payload));
+        break;
+      case tag::stack:
+        if (innermost() != npos) out_.stacks.push_back({innermost(), name_of(w)});
         break;
       case tag::none:
         break;

@@ -12,11 +12,9 @@
 #include <stepprof/config.hpp>
 #include <stepprof/core/scope_kind.hpp>
 #include <stepprof/trace/large_pages.hpp>
+#include <stepprof/trace/native_stacks.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
-
-/// "No such index", for every 32-bit index in a trace.
-inline constexpr std::uint32_t npos = 0xffffffffu;
 
 /// What a track shows.
 enum class track_kind : std::uint8_t {
@@ -67,8 +65,9 @@ struct event_detail {
   std::uint32_t concrete_inputs = npos;  ///< Text, e.g. `["", "1"]`.
   std::uint32_t source_file = npos;      ///< Where the scope stands in the program's source.
   std::uint32_t source_line = 0;
-  std::uint32_t stack = npos;   ///< Native frames, innermost first, joined with ';'.
-  std::uint32_t first_arg = 0;  ///< Range in `trace::arguments()`.
+  std::uint32_t stack = npos;         ///< Text: native frames as a file had them, innermost first, joined with ';'.
+  std::uint32_t native_stack = npos;  ///< Index into `trace::native_stacks()`, as recorded. See trace::call_stack().
+  std::uint32_t first_arg = 0;        ///< Range in `trace::arguments()`.
   std::uint32_t arg_count = 0;
 };
 
@@ -292,6 +291,7 @@ struct trace_data {
   std::vector<trace_event> events;
   std::vector<event_detail> details;
   std::vector<trace_argument> arguments;
+  native_stack_table stacks;
   std::vector<trace_link> links;
   std::vector<memory_event> memory;
   std::vector<unmatched_free> unmatched_frees;
@@ -349,6 +349,25 @@ class trace {
   [[nodiscard]] const event_detail& detail(const trace_event& event) const noexcept {
     static const event_detail none;
     return event.detail == npos ? none : data_->details[event.detail];
+  }
+
+  /// The stacks that were captured (with_stack), each once. Equal ones are one entry; after a merge maybe not.
+  [[nodiscard]] const std::vector<native_stack>& native_stacks() const noexcept { return data_->stacks.stacks; }
+  /// Of a captured stack: its frames, `frame_count` from `first_frame` on, innermost first.
+  [[nodiscard]] const std::vector<native_frame>& native_frames() const noexcept { return data_->stacks.frames; }
+  /// The program and the libraries that frames are in, also those that have been unloaded.
+  [[nodiscard]] const std::vector<native_module>& native_modules() const noexcept { return data_->stacks.modules; }
+  /// Whether an event with these fields has a native stack.
+  [[nodiscard]] static bool has_call_stack(const event_detail& d) noexcept {
+    return (d.stack & d.native_stack) != npos;
+  }
+  /// Its frames as text, innermost first, joined with ';'; empty when it has none. `file(line): function`, or
+  /// `function [module+0xoffset]` without line numbers, or `[module+0xoffset]` without symbols. Calls that the compiler
+  /// inlined have frames of their own where the debug information tells. The first call looks up all addresses of the
+  /// trace, in the files of its modules: that takes a while. Valid as long as any copy of this trace lives. Any thread.
+  [[nodiscard]] std::string_view call_stack(const event_detail& d) const {
+    if (d.native_stack >= data_->stacks.stacks.size()) return text(d.stack);
+    return data_->stacks.texts()[d.native_stack];
   }
 
   /// The same recording with a file-level key more (or replaced). Shares the events with this one.

@@ -75,26 +75,36 @@ class trace_builder {
     const std::uint32_t at = data_.events[event].detail;
     return at == npos ? none : data_.details[at];
   }
-  /// The entry of `trace::details()` that says where a scope stands in the source and nothing else, for the `detail` of
-  /// any number of events: the place of a million scopes takes no memory but this.
-  std::uint32_t source(std::uint32_t file, std::uint32_t line) {
+  /// The entry of `trace::details()` that says where a scope stands in the source, and from where it was called, and
+  /// nothing else, for the `detail` of any number of events: the place of a million scopes takes no memory but this.
+  std::uint32_t source(std::uint32_t file, std::uint32_t line, std::uint32_t native_stack = npos) {
     const auto [at, is_new] =
-        sources_.emplace(source_key(file, line), static_cast<std::uint32_t>(data_.details.size()));
+        sources_.emplace(source_key{file, line, native_stack}, static_cast<std::uint32_t>(data_.details.size()));
     if (is_new) {
       data_.details.emplace_back();
       data_.details.back().source_file = file;
       data_.details.back().source_line = line;
+      data_.details.back().native_stack = native_stack;
     }
     return at->second;
+  }
+  /// Gives an event the stack of this index, which add_native_stack() returned.
+  void set_native_stack(std::uint32_t event, std::uint32_t stack) {
+    std::uint32_t& at = data_.events[event].detail;
+    const event_detail& d = std::as_const(*this).detail(event);
+    if (at == npos || is_shared(at))
+      at = source(d.source_file, d.source_line, stack);
+    else
+      data_.details[at].native_stack = stack;
   }
   /// Gives an event the rarer fields of another one, but for its arguments.
   void set_detail(std::uint32_t event, event_detail d) {
     d.first_arg = d.arg_count = 0;
-    const bool is_source_only = d.source_file != npos && d.sequence_number < 0 && d.forward_thread == 0 &&
-                                d.input_dims == npos && d.input_strides == npos && d.input_types == npos &&
-                                d.concrete_inputs == npos && d.stack == npos;
-    if (is_source_only)
-      data_.events[event].detail = source(d.source_file, d.source_line);
+    const bool is_place_only = (d.source_file & d.native_stack) != npos && d.sequence_number < 0 &&
+                               d.forward_thread == 0 && d.input_dims == npos && d.input_strides == npos &&
+                               d.input_types == npos && d.concrete_inputs == npos && d.stack == npos;
+    if (is_place_only)
+      data_.events[event].detail = source(d.source_file, d.source_line, d.native_stack);
     else
       detail(event) = d;
   }
@@ -104,6 +114,19 @@ class trace_builder {
     d.first_arg = static_cast<std::uint32_t>(data_.arguments.size());
     d.arg_count = static_cast<std::uint32_t>(arguments.size());
     data_.arguments.insert(data_.arguments.end(), arguments.begin(), arguments.end());
+  }
+  std::uint32_t add_native_module(native_module module) {
+    data_.stacks.modules.push_back(std::move(module));
+    return static_cast<std::uint32_t>(data_.stacks.modules.size() - 1);
+  }
+  /// Its frames are those added next, until the next stack.
+  std::uint32_t add_native_stack(bool cut) {
+    data_.stacks.stacks.push_back({static_cast<std::uint32_t>(data_.stacks.frames.size()), 0, cut});
+    return static_cast<std::uint32_t>(data_.stacks.stacks.size() - 1);
+  }
+  void add_native_frame(native_frame frame) {
+    data_.stacks.frames.push_back(frame);
+    ++data_.stacks.stacks.back().frame_count;
   }
   void add_link(trace_link link) { data_.links.push_back(link); }
   void set_links_are_complete(bool complete) { data_.links_are_complete = complete; }
@@ -139,12 +162,21 @@ class trace_builder {
   }
 
  private:
-  static std::uint64_t source_key(std::uint32_t file, std::uint32_t line) noexcept {
-    return std::uint64_t{file} << 32 | line;
-  }
+  struct source_key {
+    std::uint32_t file, line, native_stack;
+    bool operator==(const source_key& o) const noexcept {
+      return file == o.file && line == o.line && native_stack == o.native_stack;
+    }
+  };
+  struct source_hash {
+    std::size_t operator()(const source_key& k) const noexcept {
+      const std::uint64_t h = ((std::uint64_t{k.file} << 32 | k.line) ^ (k.native_stack * 0x9e3779b97f4a7c15ull));
+      return static_cast<std::size_t>((h ^ (h >> 29)) * 0xbf58476d1ce4e5b9ull >> 16);
+    }
+  };
   [[nodiscard]] bool is_shared(std::uint32_t at) const {
     const event_detail& d = data_.details[at];
-    const auto found = sources_.find(source_key(d.source_file, d.source_line));
+    const auto found = sources_.find(source_key{d.source_file, d.source_line, d.native_stack});
     return found != sources_.end() && found->second == at;
   }
   void drop_raw_events();
@@ -156,7 +188,7 @@ class trace_builder {
   detail::trace_data data_;
   std::size_t event_count_ = 0;  // added; behind them raw events
   std::vector<trace_metadata> metadata_;
-  std::unordered_map<std::uint64_t, std::uint32_t> sources_;  // by file and line: the entry that all of it share
+  std::unordered_map<source_key, std::uint32_t, source_hash> sources_;  // the entry that all of one place share
 };
 
 // --------------------------------------------------------------------------------------------------------------------
@@ -249,6 +281,12 @@ inline std::string trace_builder::first_fault() const {
   if (data_.tracks.size() > 0xfffffu) return "trace: more than 1048575 tracks";
   if (std::string fault = events_fault(); !fault.empty()) return fault;
   const auto known = [this](std::uint32_t event) { return event < data_.events.size(); };
+  for (const event_detail& d : data_.details)
+    if (d.native_stack != npos && d.native_stack >= data_.stacks.stacks.size())
+      return "trace: an event names a native stack that does not exist";
+  for (const native_frame& frame : data_.stacks.frames)
+    if (frame.module != npos && frame.module >= data_.stacks.modules.size())
+      return "trace: a native frame names a module that does not exist";
   for (const trace_link& link : data_.links)
     if (!known(link.from) || !known(link.to)) return "trace: a link names an event that does not exist";
   const auto known_or_none = [&known](std::uint32_t event) { return event == npos || known(event); };

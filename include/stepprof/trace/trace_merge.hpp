@@ -47,6 +47,8 @@ struct merge_input {
   std::vector<std::uint32_t> tracks;
   std::vector<std::uint32_t> events;
   std::vector<std::uint32_t> memory;
+  std::uint32_t first_module = 0;
+  std::uint32_t first_stack = 0;
 };
 
 // What of a trace goes into a smaller one.
@@ -79,6 +81,7 @@ class trace_merger {
   void join_processes();
   void join_tracks();
   std::uint32_t joined(const trace_track& wanted);
+  void add_native_stacks();
   void add_events();
   void add_event(merge_input& input, std::uint32_t index);
   void add_detail(merge_input& input, std::uint32_t to, const event_detail& from);
@@ -125,6 +128,7 @@ inline trace trace_merger::run(std::error_code& ec) {
   if (inputs_.empty()) return trace();
   join_processes();
   join_tracks();
+  add_native_stacks();
   add_events();
   add_links();
   add_memory();
@@ -191,6 +195,27 @@ inline void trace_merger::join_tracks() {
   }
 }
 
+inline void trace_merger::add_native_stacks() {
+  std::uint32_t modules = 0;
+  std::uint32_t stacks = 0;
+  for (merge_input& input : inputs_) {
+    const trace& from = *input.from;
+    input.first_module = modules;
+    input.first_stack = stacks;
+    for (const native_module& module : from.native_modules()) builder_.add_native_module(module);
+    for (const native_stack& stack : from.native_stacks()) {
+      builder_.add_native_stack(stack.cut);
+      for (std::uint32_t i = stack.first_frame; i < stack.first_frame + stack.frame_count; ++i) {
+        native_frame frame = from.native_frames()[i];
+        if (frame.module != npos) frame.module += modules;
+        builder_.add_native_frame(frame);
+      }
+    }
+    modules += static_cast<std::uint32_t>(from.native_modules().size());
+    stacks += static_cast<std::uint32_t>(from.native_stacks().size());
+  }
+}
+
 inline void trace_merger::add_events() {
   for (const joined_track& joined : tracks_) {
     builder_.add_track(joined.description);
@@ -222,6 +247,7 @@ inline void trace_merger::add_detail(merge_input& input, std::uint32_t to, const
   for (std::uint32_t* field : {&detail.input_dims, &detail.input_strides, &detail.input_types, &detail.concrete_inputs,
                                &detail.source_file, &detail.stack})
     *field = text(input, *field);
+  if (detail.native_stack != npos) detail.native_stack += input.first_stack;
   builder_.set_detail(to, detail);
   if (from.arg_count == 0) return;
   std::vector<trace_argument> arguments;
@@ -393,6 +419,7 @@ inline std::uint64_t memory_bytes(const trace& t) {
                         vector_bytes(t.processes()) + vector_bytes(t.tracks()) + vector_bytes(t.links()) +
                         vector_bytes(t.memory()) + vector_bytes(t.unmatched_frees()) + vector_bytes(t.marks()) +
                         vector_bytes(t.steps()) + vector_bytes(t.pauses()) + vector_bytes(t.notes());
+  bytes += vector_bytes(t.native_stacks()) + vector_bytes(t.native_frames());
   for (std::uint32_t i = 0; i < t.text_count(); ++i)
     bytes += t.text(i).size() + 2 * sizeof(std::uint64_t);  // its end, and its slots in the hash table
   return bytes;

@@ -18,6 +18,7 @@
 #include <stepprof/trace/large_pages.hpp>
 #include <stepprof/trace/memory_match.hpp>
 #include <stepprof/trace/name_resolver.hpp>
+#include <stepprof/trace/stack_resolver.hpp>
 #include <stepprof/trace/step_layout.hpp>
 #include <stepprof/trace/time_base.hpp>
 #include <stepprof/trace/trace_builder.hpp>
@@ -51,7 +52,8 @@ class window_assembly {
     std::string name;
   };
 
-  explicit window_assembly(const window_facts& window) : window_(window), name_(builder_), placer_(builder_, name_) {
+  explicit window_assembly(const window_facts& window)
+      : window_(window), name_(builder_), stacks_(builder_), placer_(builder_, name_) {
     trace_info& info = builder_.info();
     info.cycle = window_.cycle;
     info.trace_id = window_.trace_id;
@@ -103,6 +105,7 @@ class window_assembly {
   tick_converter convert_;
   trace_builder builder_;
   name_resolver name_;
+  stack_resolver stacks_;
   event_placer placer_;
   std::vector<step_span> spans_;
   std::vector<step_span> spans_of_thread_;  // those of the thread being added ...
@@ -226,6 +229,7 @@ inline void window_assembly::add_thread(thread_part& part) {
   const event_places event_of = placer_.place(record.events, record.has_strays, spans_of_thread_, step_places, apart);
   for (std::size_t i = 0; i < step_places.size(); ++i) span_event_[span_index_[i]] = step_places[i];
   add_apart(part, apart);
+  for (const thread_record::scope_stack& s : record.stacks) stacks_.add(event_of(s.event), s.id);
   add_facts(std::move(record.facts), event_of);
   for (const thread_record::memory_report& m : record.memory)
     memory_.push_back({m.ticks, m.address, m.bytes, event_of(m.event), track_index, m.is_free});
@@ -372,6 +376,14 @@ inline void window_assembly::assemble(std::vector<thread_part>& threads) {
   match_memory(builder_, memory_, convert_);
   for (const auto& pause : window_.pauses) builder_.add_pause({convert_(pause.first), convert_(pause.second)});
   builder_.info().end_ns = convert_(end_ticks_);
+  if (stacks_.cut() != 0)
+    builder_.add_note("stacks_cut", std::to_string(stacks_.cut()) +
+                                        " scope(s) were called through more frames than stack_depth; the innermost "
+                                        "ones are kept");
+  if (stacks_.missing() != 0)
+    builder_.add_note("stacks_missing", std::to_string(stacks_.missing()) +
+                                            " scope(s) have no native stack: too many distinct ones; record fewer "
+                                            "steps or raise event_budget_bytes");
   if (truncated_inputs_ != 0)
     builder_.add_note("inputs_truncated", std::to_string(truncated_inputs_) +
                                               " scope(s) had more inputs than fit into 2 KiB; the rest is left out");

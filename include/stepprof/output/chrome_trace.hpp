@@ -9,6 +9,7 @@
 
 #include <stepprof/analysis/flow_pairs.hpp>
 #include <stepprof/config.hpp>
+#include <stepprof/core/own_work.hpp>
 #include <stepprof/output/byte_sink.hpp>
 #include <stepprof/output/chrome_trace_writer.hpp>
 #include <stepprof/output/output_file.hpp>
@@ -46,7 +47,8 @@ STEPPROF_BEGIN_NAMESPACE
 //   s f  link               link                     an arrow of another kind
 //   i    cpu_instant_event  [memory]                 an allocation or a free, s "t"
 //   C    memory             Live bytes               after each of them: args {"CPU": bytes}; other devices have a
-//                                                    counter `Live bytes <type>:<index>` with args {"device": bytes}
+//                                                    counter `Live bytes <type>:<index>` with args {"device": bytes},
+//                                                    a named pool one with ` in <pool>` behind that
 //   i    mark               the mark's               a point in time, s "t"
 //   C    counter            the counter's            args {"value": number}
 //   i    counter            the counter's            a value that is NaN or infinite: s "p", args {"value": "NaN"}
@@ -80,7 +82,8 @@ STEPPROF_BEGIN_NAMESPACE
 //
 // Arguments of [memory]: Device Type (0 = CPU), Device Id, Addr, Bytes (negative: a free), Total Allocated (live bytes
 // of the recording), Total Reserved (0), Ev Idx, Scope Ev Idx (the scope it is booked to; absent: outside), Free (true:
-// a free of a block of 0 bytes; else absent, as the sign of Bytes tells), Pool (absent: the default pool).
+// a free of a block of 0 bytes; else absent, as the sign of Bytes tells), Pool (absent: the default pool), Nested,
+// Lost, Late (true: as in memory_event; else absent).
 //
 // The object `stepprof`: times are integer ns since the origin of the process's traces, events are given by Ev Idx
 // (-1: none).
@@ -142,6 +145,7 @@ chrome_trace_result write_chrome_trace(const trace& recording, byte_sink& sink,
 
 inline chrome_trace_result write_chrome_trace(const trace& recording, byte_sink& sink,
                                               const chrome_trace_options& options) {
+  const detail::own_work own;
   const std::uint64_t before = sink.bytes();
   chrome_trace_result result = detail::chrome_trace_writer(recording, flow_pairs(recording), options, sink).run();
   result.bytes = sink.bytes() - before;
@@ -156,6 +160,7 @@ inline chrome_trace_result write_chrome_trace(const trace& recording, std::strin
 
 inline chrome_trace_result export_chrome_trace(const trace& recording, std::ostream& out,
                                                const chrome_trace_options& options, std::error_code& ec) {
+  const detail::own_work own;
   stream_sink sink(out);
   const chrome_trace_result result = write_chrome_trace(recording, sink, options);
   ec = sink.finish();
@@ -185,6 +190,7 @@ inline chrome_trace_result export_chrome_trace_to(const trace& recording, output
 
 inline chrome_trace_result export_chrome_trace(const trace& recording, const std::filesystem::path& path,
                                                const chrome_trace_options& options, std::error_code& ec) {
+  const detail::own_work own;
   output_file file(path);
   const chrome_trace_result result = detail::export_chrome_trace_to(recording, file, path, options);
   ec = file.error();
@@ -193,6 +199,7 @@ inline chrome_trace_result export_chrome_trace(const trace& recording, const std
 
 inline chrome_trace_result export_chrome_trace(const trace& recording, const std::filesystem::path& path,
                                                const chrome_trace_options& options) {
+  const detail::own_work own;
   output_file file(path);
   const chrome_trace_result result = detail::export_chrome_trace_to(recording, file, path, options);
   detail::throw_if(file.error(), file.doing().c_str());

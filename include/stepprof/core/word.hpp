@@ -41,7 +41,7 @@ enum class tag : std::uint8_t {
   instant = 21,
   counter = 22,
   own_free = 23,
-  // Memory of a device: the same payloads, and behind them u32 device type, u32 device index.
+  // Memory of a device: the same payloads, and behind them u64 device type | index << 32.
   device_alloc = 24,
   device_free = 25,
   device_free_range = 26,

@@ -46,33 +46,39 @@ class memory_pool {
 
 namespace detail {
 
-// One report; `values` are the address and, but for a free, the bytes.
-inline void write_memory(tag what, std::uint32_t pool, const std::uint64_t* values, std::uint32_t bytes) noexcept {
-  const record_part part{values, bytes};
-  if (const cold_table* const cold = cold_paths()) cold->append(make_what(what, pool), true, &part, 1, 0);
+// One report; `numbers` are the address, the bytes where there are any, and the device where it is another than the CPU.
+inline void write_memory(const cold_table& cold, std::uint32_t what, const std::uint64_t* numbers,
+                         std::uint32_t count) noexcept {
+  if (STEPPROF_LIKELY(write_numbers<product_clock>(what, numbers, count))) return;
+  const record_part part{numbers, 8 * count};
+  cold.append(what, true, &part, 1, 0);
 }
 STEPPROF_COLD STEPPROF_ADDRESS_ONLY(1) inline void write_alloc(const void* address, std::size_t bytes) noexcept {
-  const std::uint64_t values[2] = {reinterpret_cast<std::uintptr_t>(address), bytes};
-  write_memory(this_thread.own_work != 0 ? tag::own_alloc : tag::alloc, 0, values, 16);
+  const std::uint64_t numbers[2] = {reinterpret_cast<std::uintptr_t>(address), bytes};
+  if (const cold_table* const cold = cold_paths())
+    write_memory(*cold, make_what(this_thread.own_work != 0 ? tag::own_alloc : tag::alloc, 0), numbers, 2);
 }
 STEPPROF_COLD STEPPROF_ADDRESS_ONLY(1) inline void write_free(const void* address) noexcept {
-  const std::uint64_t value = reinterpret_cast<std::uintptr_t>(address);
-  write_memory(this_thread.own_work != 0 ? tag::own_free : tag::free, 0, &value, 8);
+  const std::uint64_t number = reinterpret_cast<std::uintptr_t>(address);
+  if (const cold_table* const cold = cold_paths())
+    write_memory(*cold, make_what(this_thread.own_work != 0 ? tag::own_free : tag::free, 0), &number, 1);
 }
 // The same of a pool: `what` is the tag for the CPU.
 STEPPROF_COLD inline void write_pool_memory(tag what, const memory_pool& pool, std::uint64_t address,
                                             const std::uint64_t* bytes) noexcept {
   const cold_table* const cold = cold_paths();
   if (cold == nullptr) return;
+  std::uint64_t numbers[3] = {address, bytes == nullptr ? 0 : *bytes, 0};
+  std::uint32_t count = bytes == nullptr ? 1 : 2;
   const memory_device device = pool.device();
-  const bool is_on_device = !(device == memory_device());
-  if (is_on_device)
+  if (!(device == memory_device())) {
     what = what == tag::alloc ? tag::device_alloc : what == tag::free ? tag::device_free : tag::device_free_range;
-  const std::uint32_t place[2] = {static_cast<std::uint16_t>(device.type), static_cast<std::uint16_t>(device.index)};
+    numbers[count++] = static_cast<std::uint16_t>(device.type) |
+                       std::uint64_t{static_cast<std::uint16_t>(device.index)} << 32;
+  }
   const text_ref name = pool.name();
-  const record_part parts[3] = {
-      {&address, 8}, {bytes, bytes == nullptr ? 0u : 8u}, {place, is_on_device ? 8u : 0u}};
-  cold->append(make_what(what, name.size() == 0 ? 0 : cold->intern(name.data(), name.size())), true, parts, 3, 0);
+  const std::uint32_t id = name.size() == 0 ? 0 : cold->intern(name.data(), name.size());
+  write_memory(*cold, make_what(what, id), numbers, count);
 }
 STEPPROF_ALWAYS_INLINE bool records_memory() noexcept {
   return (the_registry.gate.load(std::memory_order_relaxed) & flag_memory) != 0;

@@ -336,9 +336,8 @@ class log_replay {
     report.device = memory_device();
     report.kind = kind;
     if (!is_on_device) return;
-    std::uint32_t device[2];
-    std::memcpy(device, payload + (is_single_free(kind) ? 8 : 16), 8);
-    report.device = {static_cast<std::int16_t>(device[0]), static_cast<std::int16_t>(device[1])};
+    const std::uint64_t device = number_at(payload + (is_single_free(kind) ? 8 : 16));
+    report.device = {static_cast<std::int16_t>(device), static_cast<std::int16_t>(device >> 32)};
   }
 
   void begin(word w, std::uint32_t kind, std::uint64_t serial) {

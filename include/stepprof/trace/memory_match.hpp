@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <stepprof/trace/large_pages.hpp>
 #include <stepprof/trace/memory_reports.hpp>
 #include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/time_base.hpp>
@@ -60,6 +61,7 @@ class memory_pairs {
   };
 
   explicit memory_pairs(memory_reports& reports) : reports_(reports.all()), states_(reports.pools().size()) {
+    reserve_large(results_, reports_.size());
     results_.resize(reports_.size());
     for (std::size_t i = 0; i < states_.size(); ++i) {
       states_[i].device = reports.pools()[i].device;
@@ -227,7 +229,9 @@ class memory_writer {
  public:
   memory_writer(trace_builder& builder, memory_reports& reports, tick_converter convert)
       : builder_(builder), reports_(reports.all()), pools_(reports.pools()), convert_(convert), pairs_(reports) {
+    reserve_large(index_of_, reports_.size());
     index_of_.assign(reports_.size(), npos);
+    builder_.reserve_memory(reports_.size());
   }
 
   void run() {

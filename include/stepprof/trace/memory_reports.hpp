@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <stepprof/core/memory_device.hpp>
+#include <stepprof/trace/large_pages.hpp>
 #include <stepprof/trace/log_replay.hpp>
 #include <stepprof/trace/trace.hpp>
 
@@ -33,6 +34,7 @@ struct reported_pool {
 
 class memory_reports {
  public:
+  void reserve(std::size_t count) { reserve_large(reports_, count); }
   // What is added from here on comes from the thread with this track, in the order of its log.
   void begin_thread(std::uint32_t track) {
     track_ = track;

@@ -358,6 +358,9 @@ inline void window_assembly::assemble(std::vector<thread_part>& threads) {
   for (thread_part& part : threads)
     if (part.record.has_strays) skip_strays(part.record.events);
   find_steps(threads);
+  std::size_t reports = 0;
+  for (const thread_part& part : threads) reports += part.record.memory.size();
+  memory_.reserve(reports);
   for (thread_part& part : threads) {
     const thread_record& record = part.record;
     const bool steps = spans_of_.find(record.thread) != spans_of_.end();

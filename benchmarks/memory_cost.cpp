@@ -101,8 +101,8 @@ stepprof::profile_options options_for(bool memory) {
 
 void report_off(benchmark::report& out, int rounds) {
   const bool has_library = library.allocate != nullptr && library.release != nullptr;
-  const std::vector<double> t =
-      interleave({&bare_loop, &malloc_and_free, &new_and_delete, has_library ? &library_new_and_delete : &bare_loop}, rounds);
+  const std::vector<double> t = interleave(
+      {&bare_loop, &malloc_and_free, &new_and_delete, has_library ? &library_new_and_delete : &bare_loop}, rounds);
   out.add({"new_off", "not recording: new and delete", t[2], "ns", plain_text, t[1], "ratio <= 1.2"});
   if (has_library) out.add({"new_off_library", "not recording: new and delete", t[2], "ns", library_text, t[3], ""});
   const stepprof::profile prof(options_for(false));
@@ -151,8 +151,8 @@ void report_threads(benchmark::report& out, bool quick) {
     stepprof::profile_options options = options_for(true);
     options.event_budget_bytes = std::size_t{1} << 30;
     stepprof::profile prof(options);
-    recorded = (std::min)(
-        recorded, churn_ns([](std::size_t n) { return ::operator new(n); }, [](void* p) { ::operator delete(p); }, pairs));
+    recorded = (std::min)(recorded, churn_ns([](std::size_t n) { return ::operator new(n); },
+                                             [](void* p) { ::operator delete(p); }, pairs));
     const std::int64_t begin = stepprof::detail::steady_ns();
     prof.stop();
     collected_ns = static_cast<double>(stepprof::detail::steady_ns() - begin);

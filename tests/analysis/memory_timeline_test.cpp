@@ -23,8 +23,8 @@ class memory_log {
     built.builder.info().begin_ns = 1000;
     built.builder.info().end_ns = 2000;
   }
-  std::uint32_t alloc(std::int64_t time_ns, std::int64_t bytes, std::uint32_t event = npos, const std::string& pool = "",
-                      std::uint8_t flags = 0) {
+  std::uint32_t alloc(std::int64_t time_ns, std::int64_t bytes, std::uint32_t event = npos,
+                      const std::string& pool = "", std::uint8_t flags = 0) {
     memory_event m;
     m.time_ns = 1000 + time_ns;
     m.bytes = bytes;

@@ -270,4 +270,60 @@ TEST_CASE("memory of a scope that ends out of order stays with it", "[memory]") 
   test::check_rules(t);
 }
 
+// Catches: a pool that is forgotten with the session that it was first used in, blocks of pools that take each other's
+// addresses, a device whose bytes are the CPU's, a range that is not heard.
+TEST_CASE("pools are reported in every session", "[memory]") {
+  const test::heard heard;
+  static const stepprof::memory_pool frames("frames");
+  const stepprof::memory_pool cuda("cuda:0", {1, 0}), same_name(std::string("frames"));
+  CHECK(frames == same_name);
+  CHECK(frames != cuda);
+  for (int session = 0; session < 3; ++session) {
+    stepprof::profile prof(with_memory());
+    {
+      stepprof::record_function scope("s" + std::to_string(session));
+      alloc(0, 1000);
+      stepprof::report_alloc(block(0), 10, frames);
+      stepprof::report_alloc(block(1), 20, same_name);
+      stepprof::report_alloc(block(1000), 40, frames);  // not in the block of the heap
+      stepprof::report_alloc(block(0), 500, cuda);
+      stepprof::report_alloc(nullptr, 7, frames);
+      fake_clock::advance(1);
+      stepprof::report_free(block(0), frames);
+      stepprof::report_free(block(0));
+      stepprof::report_free(block(0), cuda);
+      stepprof::report_free_range(block(0), 16 * 1001, frames);
+      stepprof::report_free(block(1), frames);
+    }
+    prof.stop();
+    const stepprof::trace t = prof.result();
+    CHECK(booked(t) == "s" + std::to_string(session) + "+1040-1040?1");
+    REQUIRE(t.memory().size() == 10);
+    CHECK(t.text(t.memory()[1].pool) == "frames");
+    CHECK(t.memory()[1].has(stepprof::memory_event::nested));
+    CHECK_FALSE(t.memory()[3].has(stepprof::memory_event::nested));
+    CHECK(t.memory()[3].total_allocated == 1040);
+    CHECK(t.memory()[4].total_allocated == 500);
+    CHECK((t.memory()[4].device_type == 1 && t.memory()[4].device_id == 0));
+    CHECK(t.memory().back().total_allocated == 0);
+    test::check_rules(t);
+  }
+  CHECK(heard.codes() == "");
+}
+
+// Catches: a name that is cut within a character, or that runs on behind its end.
+TEST_CASE("the name of a pool may have any length", "[memory]") {
+  const std::string euro = "\xe2\x82\xac";
+  const stepprof::memory_pool longest(std::string(53, 'x') + euro), unnamed("");
+  CHECK(std::string(longest.name().data(), longest.name().size()) == std::string(53, 'x'));
+  CHECK(unnamed == stepprof::memory_pool());
+  stepprof::profile prof(with_memory());
+  stepprof::report_alloc(block(0), 1, longest);
+  stepprof::report_alloc(block(1), 2, unnamed);
+  prof.stop();
+  const stepprof::trace t = prof.result();
+  CHECK(t.text(t.memory()[0].pool) == std::string(53, 'x'));
+  CHECK(t.memory()[1].pool == stepprof::npos);
+}
+
 }  // namespace profile_memory_test

@@ -68,7 +68,7 @@ TEST_CASE("every form of new and delete reports its block once", "[hook]") {
     ::operator delete[](::operator new[](2));
     ::operator delete(::operator new(4, std::nothrow), std::nothrow);
     ::operator delete[](::operator new[](8, std::nothrow), std::nothrow);
-    ::operator delete(::operator new(16), std::size_t{16});
+    ::operator delete (::operator new(16), std::size_t{16});
     ::operator delete[](::operator new[](32), std::size_t{32});
     void* block = ::operator new(64, wide);
     aligned = aligned && is_aligned(block, 256);
@@ -82,7 +82,7 @@ TEST_CASE("every form of new and delete reports its block once", "[hook]") {
     block = ::operator new[](512, wide, std::nothrow);
     aligned = aligned && is_aligned(block, 256);
     ::operator delete[](block, wide, std::nothrow);
-    ::operator delete(::operator new(1024, wide), std::size_t{1024}, wide);
+    ::operator delete (::operator new(1024, wide), std::size_t{1024}, wide);
     ::operator delete[](::operator new[](2048, std::align_val_t(1)), std::size_t{2048}, std::align_val_t(1));
     ::operator delete(nullptr);
     ::operator delete[](nullptr, std::size_t{8});
@@ -110,8 +110,8 @@ TEST_CASE("blocks of no bytes are blocks", "[hook]") {
   CHECK(s.sums.frees == 2);
 }
 
-// Catches: a null pointer from a throwing new, an exception from a nothrow one, a new_handler that is not asked until it
-// is gone, a failed allocation that is reported.
+// Catches: a null pointer from a throwing new, an exception from a nothrow one, a new_handler that is not asked until
+// it is gone, a failed allocation that is reported.
 TEST_CASE("memory that cannot be had is refused as the standard says", "[hook]") {
   volatile std::size_t bytes = too_much;
   volatile std::size_t most = std::numeric_limits<std::size_t>::max() - 7;

@@ -80,8 +80,8 @@ TEST_CASE("looking at a profile does not change it", "[hook]") {
   CHECK(test::contains(plain, "work 1 2/1200 2/1200 0 1200"));
 }
 
-// Catches: cycles that are collected and delivered inside step() in the numbers of the next one; memory of the callback,
-// which is the program's, left out.
+// Catches: cycles that are collected and delivered inside step() in the numbers of the next one; memory of the
+// callback, which is the program's, left out.
 TEST_CASE("delivering a cycle is no part of the next one, but the callback's own memory is", "[hook]") {
   std::vector<std::string> cycles;
   cycles.reserve(16);

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <thread>
 
-
 #include <stepprof/record/operator_new.hpp>
 #include <stepprof/stepprof.hpp>
 
@@ -64,5 +63,8 @@ const holder of_program("static");
 
 int main() {
   static const holder of_function("function static");
-  std::thread([] { thread_local const holder of_thread("thread_local"); static_cast<void>(of_thread.name); }).join();
+  std::thread([] {
+    thread_local const holder of_thread("thread_local");
+    static_cast<void>(of_thread.name);
+  }).join();
 }

@@ -80,6 +80,7 @@ int main() {
     for (std::size_t i = 0; i < 6; ++i) counts[i] = instructions_of(recorded[i].run);
   }
   if (failed) return 77;
-  std::printf("off_plain %.2f\noff_allocation %.2f\nmalloc_and_free %.2f\n", off_plain, off_allocation, malloc_and_free);
+  std::printf("off_plain %.2f\noff_allocation %.2f\nmalloc_and_free %.2f\n", off_plain, off_allocation,
+              malloc_and_free);
   for (std::size_t i = 0; i < 6; ++i) std::printf("%s %.2f\n", recorded[i].what, counts[i]);
 }

@@ -21,7 +21,8 @@ using nlohmann::json;
 
 namespace {
 
-const std::string hostile = "</script><script>document.title='owned'</script><img src=x onerror=\"alert(1)\">&\x01\xff\"'";
+const std::string hostile =
+    "</script><script>document.title='owned'</script><img src=x onerror=\"alert(1)\">&\x01\xff\"'";
 
 // 3 MB at 10 us in the default pool, 1 MB more from 20 us to 30 us in a pool with a hostile name.
 trace recorded(const std::string& pool = hostile) {
@@ -117,9 +118,9 @@ TEST_CASE("names are text, whatever they hold", "[memory_timeline_file]") {
 // Catches: an axis without a unit, steps or a peak that are not drawn.
 TEST_CASE("the picture has axes with units, a legend, steps and the peak", "[memory_timeline_file]") {
   const std::string picture = memory_timeline_svg(recorded("frames"));
-  for (const char* part : {">0 MB<", ">4 MB<", ">20 us<", ">live bytes<", ">time since the begin of the recording<", ">#7<",
-                           ">peak 4.00 MB at 20.000us<", ">(default pool)<", ">frames<",
-                           ">peak 1.00 MB, 0 B at the end<"}) {
+  for (const char* part :
+       {">0 MB<", ">4 MB<", ">20 us<", ">live bytes<", ">time since the begin of the recording<", ">#7<",
+        ">peak 4.00 MB at 20.000us<", ">(default pool)<", ">frames<", ">peak 1.00 MB, 0 B at the end<"}) {
     INFO(part);
     CHECK(picture.find(part) != std::string::npos);
   }
@@ -177,24 +178,23 @@ TEST_CASE("a browser shows the page and what is under the pointer", "[memory_tim
   const test::temp_folder folder;
   std::string page = memory_timeline_html(recorded());
   // At 25 us of 100, where the plot goes from 90 to 900 of 1200.
-  page.insert(page.rfind("</body>"),
-              "<script>{ const box = svg.getBoundingClientRect(); svg.dispatchEvent(new MouseEvent('mousemove', {clientX: "
-              "box.left + (90 + 810 * 0.25) * box.width / 1200, clientY: 200, bubbles: true}));"
-              "const peak = document.querySelector('.peak circle').getBoundingClientRect();"
-              "document.body.dataset.peak = Math.round((peak.left + peak.width / 2 - box.left) * 1200 / box.width);"
-              "document.body.dataset.areas = [...document.querySelectorAll('.area')].filter(a => "
-              "a.getBoundingClientRect().width > 500 && a.getBoundingClientRect().height > 10).length }</script>");
+  page.insert(
+      page.rfind("</body>"),
+      "<script>{ const box = svg.getBoundingClientRect(); svg.dispatchEvent(new MouseEvent('mousemove', {clientX: "
+      "box.left + (90 + 810 * 0.25) * box.width / 1200, clientY: 200, bubbles: true}));"
+      "const peak = document.querySelector('.peak circle').getBoundingClientRect();"
+      "document.body.dataset.peak = Math.round((peak.left + peak.width / 2 - box.left) * 1200 / box.width);"
+      "document.body.dataset.areas = [...document.querySelectorAll('.area')].filter(a => "
+      "a.getBoundingClientRect().width > 500 && a.getBoundingClientRect().height > 10).length }</script>");
   std::ofstream(folder / "page.html", std::ios::binary) << page;
-  const std::string dom = output_of("timeout 120 " + browser() +
-                                    " --headless --no-sandbox --disable-gpu --user-data-dir=" + (folder / "profile") +
-                                    " --window-size=1300,700 --dump-dom file://" + (folder / "page.html") +
-                                    " 2>/dev/null");
+  const std::string dom = output_of(
+      "timeout 120 " + browser() + " --headless --no-sandbox --disable-gpu --user-data-dir=" + (folder / "profile") +
+      " --window-size=1300,700 --dump-dom file://" + (folder / "page.html") + " 2>/dev/null");
   CHECK(dom.find("Peak 4.00 MB at 20.000us, 3.00 MB at the end; 3 allocations and frees, 5 points, 2 series.") !=
         std::string::npos);
   CHECK(dom.find("data-peak=\"252\"") != std::string::npos);  // 90 + 810 * 0.2
   CHECK(dom.find("data-areas=\"2\"") != std::string::npos);
-  CHECK(dom.find("</div><div>all <b>4.00 MB</b></div><div>(default pool) <b>3.00 MB</b></div>") !=
-        std::string::npos);
+  CHECK(dom.find("</div><div>all <b>4.00 MB</b></div><div>(default pool) <b>3.00 MB</b></div>") != std::string::npos);
   CHECK(dom.find("<b>1.00 MB</b>") != std::string::npos);
   CHECK(dom.find("<title>owned") == std::string::npos);
   CHECK(dom.find("<title>Live memory by pool, program &lt;/script&gt;") != std::string::npos);

@@ -18,8 +18,8 @@ using detail::report_kind;
 
 namespace {
 
-// Reports of several threads, each of which has one scope, "t1", "t2", ...: track and event of thread k are k - 1. Ticks
-// are ns.
+// Reports of several threads, each of which has one scope, "t1", "t2", ...: track and event of thread k are k - 1.
+// Ticks are ns.
 class log_of_threads {
  public:
   explicit log_of_threads(std::uint32_t threads) : threads_(threads) {}
@@ -116,8 +116,8 @@ TEST_CASE("an allocation at a live address takes the block that was there back",
 TEST_CASE("a range frees the blocks of its pool that lie in it", "[memory_match]") {
   log_of_threads log(2);
   for (std::uint64_t i = 0; i < 1000; ++i) log.alloc(1, 1 + i, 0x1000 + 16 * i, 16, "arena");
-  log.alloc(1, 1001, 0x1000, 8);           // of another pool
-  log.alloc(1, 1002, 0x0ff0, 1, "arena");    // before
+  log.alloc(1, 1001, 0x1000, 8);                   // of another pool
+  log.alloc(1, 1002, 0x0ff0, 1, "arena");          // before
   log.alloc(1, 1003, 0x1000 + 16000, 2, "arena");  // behind
   log.free(2, 1004, 0x1010, "arena");
   log.free_range(2, 1005, 0x1000, 16000, "arena");
@@ -194,15 +194,15 @@ TEST_CASE("a block that is freed twice is freed once", "[memory_match]") {
 TEST_CASE("what lies in a block of another pool is counted once", "[memory_match]") {
   log_of_threads log(1);
   log.alloc(1, 1, 0x1000, 256);
-  log.alloc(1, 2, 0x1000, 64, "arena");        // the same address
-  log.alloc(1, 3, 0x10f0, 16, "arena");        // up to the very end
-  log.alloc(1, 4, 0x10f1, 16, "arena");        // one byte too far
-  log.alloc(1, 5, 0x1010, 8, "inner");         // in the arena and in the heap
+  log.alloc(1, 2, 0x1000, 64, "arena");  // the same address
+  log.alloc(1, 3, 0x10f0, 16, "arena");  // up to the very end
+  log.alloc(1, 4, 0x10f1, 16, "arena");  // one byte too far
+  log.alloc(1, 5, 0x1010, 8, "inner");   // in the arena and in the heap
   log.free(1, 6, 0x10f0, "arena");
-  log.free(1, 7, 0x1000);                      // the memory around it goes first
-  log.alloc(1, 8, 0x1020, 4, "inner");         // still in a block of the arena
+  log.free(1, 7, 0x1000);               // the memory around it goes first
+  log.alloc(1, 8, 0x1020, 4, "inner");  // still in a block of the arena
   log.free(1, 9, 0x1000, "arena");
-  log.alloc(1, 10, 0x1020, 2, "other");        // in "inner", but longer than what is left of it: not in it
+  log.alloc(1, 10, 0x1020, 2, "other");  // in "inner", but longer than what is left of it: not in it
   log.alloc(1, 11, 0x1023, 2, "other");
   const trace t = log.finish();
   CHECK(shown(t) ==

@@ -24,9 +24,9 @@ enum class memory_group : std::uint8_t {
 
 struct memory_timeline_options {
   memory_group group_by = memory_group::pool;
-  memory_device device = {};       ///< Whose memory is shown.
-  std::size_t max_points = 2000;   ///< From 100 to 100000. More events are thinned out; every peak stays.
-  std::size_t max_series = 12;     ///< From 1 to 100. The largest; what is left is one series more, `(other)`.
+  memory_device device = {};      ///< Whose memory is shown.
+  std::size_t max_points = 2000;  ///< From 100 to 100000. More events are thinned out; every peak stays.
+  std::size_t max_series = 12;    ///< From 1 to 100. The largest; what is left is one series more, `(other)`.
 };
 
 /// A curve: the live bytes at each of the timeline's times.

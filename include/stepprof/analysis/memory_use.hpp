@@ -38,7 +38,8 @@ struct memory_sums {
 /// The scope in which a free counts.
 enum class free_booking : std::uint8_t {
   freeing_scope,     ///< That in which it was made. A scope that frees what another one allocated shows negative bytes.
-  allocating_scope,  ///< That in which its block was allocated: what a row has left over is what it leaked, or gave away.
+  allocating_scope,  ///< That in which its block was allocated: what a row has left over is what it leaked, or gave
+                     ///< away.
 };
 
 /// Which memory is looked at, and how it is booked.
@@ -74,9 +75,7 @@ class memory_use {
   }
   /// The most that the event's thread had allocated and not freed since the event began, in bytes; at least 0. What
   /// other threads did meanwhile is not in it, and where frees are booked does not matter.
-  [[nodiscard]] std::int64_t peak_bytes(std::uint32_t event) const noexcept {
-    return peak_.empty() ? 0 : peak_[event];
-  }
+  [[nodiscard]] std::int64_t peak_bytes(std::uint32_t event) const noexcept { return peak_.empty() ? 0 : peak_[event]; }
   /// Reported outside every scope.
   [[nodiscard]] const memory_sums& outside() const noexcept { return outside_; }
 
@@ -111,8 +110,8 @@ class memory_use {
 // --------------------------------------------------------------------------------------------------------------------
 namespace detail {
 
-// The open scopes of one thread in which memory was reported, and the most bytes that each saw. Bytes are counted modulo
-// 2^64, in which differences are exact.
+// The open scopes of one thread in which memory was reported, and the most bytes that each saw. Bytes are counted
+// modulo 2^64, in which differences are exact.
 class open_memory {
  public:
   // A report in `event`, which ends with the last event before `end`.

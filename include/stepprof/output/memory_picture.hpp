@@ -70,8 +70,8 @@ class memory_picture {
     out_ += "<g stroke=\"#ddd\" fill=\"#444\">\n";
     for (std::size_t i = 0; i < bytes_.ticks(); ++i) {
       const double at = y(bytes_.tick(i));
-      add("<path d=\"M{} {:.1f}H{}\"/><text stroke=\"none\" x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", left,
-          at, right, left - 8, at + 4.5, bytes_.text(bytes_.tick(i)));
+      add("<path d=\"M{} {:.1f}H{}\"/><text stroke=\"none\" x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
+          left, at, right, left - 8, at + 4.5, bytes_.text(bytes_.tick(i)));
     }
     for (std::size_t i = 0; i < time_.ticks(); ++i) {
       if (time_.tick(i) > static_cast<double>(line_.duration_ns)) break;
@@ -80,8 +80,10 @@ class memory_picture {
           "text-anchor=\"middle\">{}</text>\n",
           at, bottom, at, bottom + 22, time_.text(time_.tick(i)));
     }
-    add("</g>\n<text x=\"{}\" y=\"{}\" fill=\"#444\" text-anchor=\"middle\">time since the begin of the recording</text>\n"
-        "<text x=\"18\" y=\"{}\" fill=\"#444\" text-anchor=\"middle\" transform=\"rotate(-90 18 {})\">live bytes</text>\n",
+    add("</g>\n<text x=\"{}\" y=\"{}\" fill=\"#444\" text-anchor=\"middle\">time since the begin of the "
+        "recording</text>\n"
+        "<text x=\"18\" y=\"{}\" fill=\"#444\" text-anchor=\"middle\" transform=\"rotate(-90 18 {})\">live "
+        "bytes</text>\n",
         (left + right) / 2, bottom + 46, (top + bottom) / 2, (top + bottom) / 2);
   }
 
@@ -146,9 +148,7 @@ class memory_picture {
     }
     out_ += "</g>\n";
   }
-  void add_frame() {
-    add("<path d=\"M{} {}V{}H{}\" fill=\"none\" stroke=\"#888\"/>\n", left, top, bottom, right);
-  }
+  void add_frame() { add("<path d=\"M{} {}V{}H{}\" fill=\"none\" stroke=\"#888\"/>\n", left, top, bottom, right); }
   void add_peak() {
     if (line_.peak_bytes <= 0) return;
     const double at = x(line_.peak_time_ns), height = y(static_cast<double>(line_.peak_bytes));
@@ -163,9 +163,8 @@ class memory_picture {
     double at = top + 4;
     for (std::size_t s = 0; s < line_.series.size(); ++s, at += 36) {
       const memory_series& series = line_.series[s];
-      const std::string name = display_width(series.name) > 30
-                                   ? std::string(first_columns(series.name, 29)) + "\xe2\x80\xa6"
-                                   : series.name;
+      const std::string name =
+          display_width(series.name) > 30 ? std::string(first_columns(series.name, 29)) + "\xe2\x80\xa6" : series.name;
       if (series.is_nested)
         add("<path d=\"M{} {:.0f}h14\" stroke=\"{}\" stroke-width=\"2\" stroke-dasharray=\"5 3\"/>", right + 24, at,
             color(s));

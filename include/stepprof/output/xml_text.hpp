@@ -11,7 +11,8 @@ STEPPROF_BEGIN_NAMESPACE
 
 namespace detail {
 
-// Any bytes as the text of an element or of a quoted attribute: nothing in it is markup, or a character that XML forbids.
+// Any bytes as the text of an element or of a quoted attribute: nothing in it is markup, or a character that XML
+// forbids.
 inline std::string xml_text(std::string_view raw) {
   std::string text;
   const char* at = raw.data();

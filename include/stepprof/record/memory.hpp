@@ -46,7 +46,8 @@ class memory_pool {
 
 namespace detail {
 
-// One report; `numbers` are the address, the bytes where there are any, and the device where it is another than the CPU.
+// One report; `numbers` are the address, the bytes where there are any, and the device where it is another than the
+// CPU.
 inline void write_memory(const cold_table& cold, std::uint32_t what, const std::uint64_t* numbers,
                          std::uint32_t count) noexcept {
   if (STEPPROF_LIKELY(write_numbers<product_clock>(what, numbers, count))) return;
@@ -73,8 +74,8 @@ STEPPROF_COLD inline void write_pool_memory(tag what, const memory_pool& pool, s
   const memory_device device = pool.device();
   if (!(device == memory_device())) {
     what = what == tag::alloc ? tag::device_alloc : what == tag::free ? tag::device_free : tag::device_free_range;
-    numbers[count++] = static_cast<std::uint16_t>(device.type) |
-                       std::uint64_t{static_cast<std::uint16_t>(device.index)} << 32;
+    numbers[count++] = static_cast<std::uint16_t>(device.type) | std::uint64_t{static_cast<std::uint16_t>(device.index)}
+                                                                     << 32;
   }
   const text_ref name = pool.name();
   const std::uint32_t id = name.size() == 0 ? 0 : cold->intern(name.data(), name.size());

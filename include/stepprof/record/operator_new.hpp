@@ -49,8 +49,12 @@ inline void* allocate(std::size_t bytes, std::size_t alignment = 0) {
   return block;
 }
 inline void* allocate_or_null(std::size_t bytes, std::size_t alignment = 0) noexcept {
-  STEPPROF_TRY { return allocate(bytes, alignment); }
-  STEPPROF_CATCH_ALL { return nullptr; }
+  STEPPROF_TRY {
+    return allocate(bytes, alignment);
+  }
+  STEPPROF_CATCH_ALL {
+    return nullptr;
+  }
 }
 inline void release(void* block) noexcept {
   report_free(block);

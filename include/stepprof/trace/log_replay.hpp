@@ -322,11 +322,11 @@ class log_replay {
   void add_memory(word w, const char* payload) {
     const tag what = tag_of(w);
     const bool is_on_device = what >= tag::device_alloc;
-    const report_kind kind = what == tag::own_alloc                                 ? report_kind::own_alloc
-                             : what == tag::own_free                                ? report_kind::own_free
-                             : what == tag::alloc || what == tag::device_alloc      ? report_kind::alloc
-                             : what == tag::free || what == tag::device_free        ? report_kind::free
-                                                                                    : report_kind::free_range;
+    const report_kind kind = what == tag::own_alloc                            ? report_kind::own_alloc
+                             : what == tag::own_free                           ? report_kind::own_free
+                             : what == tag::alloc || what == tag::device_alloc ? report_kind::alloc
+                             : what == tag::free || what == tag::device_free   ? report_kind::free
+                                                                               : report_kind::free_range;
     thread_record::memory_report& report = out_.memory.emplace_back();
     report.ticks = time_of(w);
     report.address = number_at(payload);

@@ -48,16 +48,17 @@ class live_bytes {
 // Pairs the reports of a window. A free counts only when its allocation was recorded in the same window.
 //
 // An allocation at a live address says that a free is missing. When it comes after all, it was late: the program
-// reports frees after it has made them, and the block had a new owner by then. Two frees follow the new allocation then,
-// and the first is the old block's; so is one by the thread that had the old block, and not the new one. When none
-// comes, the free was lost, and the old block is taken back where the new one appears. So the live bytes are exact from
-// the missing free on, and before it too high by that block alone.
+// reports frees after it has made them, and the block had a new owner by then. Two frees follow the new allocation
+// then, and the first is the old block's; so is one by the thread that had the old block, and not the new one. When
+// none comes, the free was lost, and the old block is taken back where the new one appears. So the live bytes are exact
+// from the missing free on, and before it too high by that block alone.
 class memory_pairs {
  public:
   // How an allocation, or a free of one, was found.
   struct result {
-    std::uint32_t partner = npos;  // of a free its allocation, of an allocation the block whose free it shows to be lost
-    std::uint8_t flags = 0;        // as in memory_event
+    std::uint32_t partner =
+        npos;                // of a free its allocation, of an allocation the block whose free it shows to be lost
+    std::uint8_t flags = 0;  // as in memory_event
   };
 
   explicit memory_pairs(memory_reports& reports) : reports_(reports.all()), states_(reports.pools().size()) {
@@ -97,8 +98,8 @@ class memory_pairs {
     memory_device device;
     bool is_named = false;
     bool has_ranges = false;
-    std::unordered_map<std::uint64_t, place> places;         // by address
-    std::map<std::uint64_t, std::uint32_t> in_order;         // live blocks that a range, or another block, may lie in
+    std::unordered_map<std::uint64_t, place> places;  // by address
+    std::map<std::uint64_t, std::uint32_t> in_order;  // live blocks that a range, or another block, may lie in
   };
 
   // Which pools are freed by ranges, and where blocks of named pools will lie.
@@ -282,9 +283,7 @@ class memory_writer {
     m.flags = flags;
     return builder_.add_memory(m);
   }
-  void add_allocation(std::uint32_t i) {
-    index_of_[i] = add(i, reports_[i], bytes_of(i), npos, pairs_.of(i).flags);
-  }
+  void add_allocation(std::uint32_t i) { index_of_[i] = add(i, reports_[i], bytes_of(i), npos, pairs_.of(i).flags); }
   void add_free(std::uint32_t i, std::uint32_t allocation, std::uint8_t flags) {
     if (index_of_[allocation] == npos) return;  // the profiler's own
     const auto all = static_cast<std::uint8_t>(flags | (pairs_.of(allocation).flags & memory_event::nested));

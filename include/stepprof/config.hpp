@@ -96,8 +96,14 @@
 
 #if defined(__cpp_exceptions) || defined(__EXCEPTIONS) || defined(_CPPUNWIND)
 #define STEPPROF_EXCEPTIONS 1
+#define STEPPROF_TRY try
+#define STEPPROF_CATCH_ALL catch (...)
+#define STEPPROF_THROW(exception) throw exception
 #else
 #define STEPPROF_EXCEPTIONS 0
+#define STEPPROF_TRY if (true)
+#define STEPPROF_CATCH_ALL else
+#define STEPPROF_THROW(exception) ::std::abort()
 #endif
 
 // A scope of a translation unit that is compiled to nothing must be another type than one that records, or the two

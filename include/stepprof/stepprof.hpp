@@ -4,9 +4,12 @@
 #include <stepprof/analysis/event_tree.hpp>
 #include <stepprof/analysis/flow_pairs.hpp>
 #include <stepprof/analysis/key_averages.hpp>
+#include <stepprof/analysis/memory_timeline.hpp>
+#include <stepprof/analysis/memory_use.hpp>
 #include <stepprof/analysis/step_times.hpp>
 #include <stepprof/output/chrome_trace.hpp>
 #include <stepprof/output/folded_stacks.hpp>
+#include <stepprof/output/memory_timeline_file.hpp>
 #include <stepprof/output/row_export.hpp>
 #include <stepprof/output/step_table.hpp>
 #include <stepprof/output/table.hpp>

@@ -116,7 +116,8 @@ counts so_far;
 watching_reader watching;
 stepprof::detail::call_site* shared_site = nullptr;  // of the thread and the handler
 const stepprof::detail::log_block* log_that_ends = nullptr;
-bool jumping = false;  // the handler takes the clock to another high half, now and then
+bool reporting = false;  // the handler reports memory, and nothing else
+bool jumping = false;    // the handler takes the clock to another high half, now and then
 
 void count(bool recorded) {
   // Nobody looks at what is written behind a log's end.
@@ -131,7 +132,11 @@ void handler(int) {
   if (number < so_far.sleep) return;
   if (jumping && number % 7 == 3) fake_clock::advance(std::int64_t{1} << 32);
   watching.look();
-  if (shared_site != nullptr) {
+  if (reporting) {
+    const auto* const block = reinterpret_cast<const void*>(0x100000 + 16 * number);
+    stepprof::report_alloc(block, 1);
+    stepprof::report_free(block);
+  } else if (shared_site != nullptr) {
     { const stepprof::detail::site_scope<stepprof::product_clock> scope(*shared_site, ""); }
     ++so_far.shared;
   } else if (number % 3 == 0) {
@@ -343,6 +348,47 @@ TEST_CASE("a handler between any two instructions at the border of deep nesting 
   CHECK(stepprof::detail::reserved_bytes(*log) == before);
   prof.stop();
   check_balance(prof.result(), c, own);
+}
+
+// Catches: a report of a signal handler that waits for, or breaks, the report that it interrupts, and one that is lost
+// without being counted.
+TEST_CASE("a handler that reports memory between any two instructions of a report breaks nothing",
+          "[every_instruction]") {
+  if (!can_step) return;
+  fake_clock::ticks_per_reading(1);
+  const test::heard heard;
+  const stepprof::memory_pool pool("pool");
+  for (const clock kind : {clock::stands, clock::jumps}) {
+    stepprof::profile_options options;
+    options.profile_memory = true;
+    stepprof::profile prof(options);
+    reporting = true;
+    constexpr int turns = 40;
+    const counts c = step_through(
+        [&] {
+          STEPPROF_SCOPE("work");
+          for (int i = 0; i < turns; ++i) {
+            const auto* const block = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(16 + 16 * i));
+            stepprof::report_alloc(block, 100);
+            stepprof::report_alloc(block, 50, pool);
+            stepprof::report_free_range(block, 1, pool);
+            stepprof::report_free(block);
+          }
+        },
+        kind);
+    reporting = false;
+    prof.stop();
+    const stepprof::trace t = prof.result();
+    const stepprof::memory_sums& work = prof.key_averages().at("work").total_memory;
+    CHECK(c.steps > 1000);
+    CHECK(c.faults == 0);
+    CHECK(t.losses().dropped_memory > 0);
+    CHECK(t.memory().size() + t.losses().dropped_memory == 4 * turns + 2 * c.steps);
+    CHECK(work.net_bytes() == 0);
+    CHECK(t.losses().unmatched_frees + t.losses().lost_frees + t.losses().late_frees == 0);
+    CHECK(t.memory().back().total_allocated == 0);
+  }
+  fake_clock::ticks_per_reading(0);
 }
 
 }  // namespace every_instruction_test

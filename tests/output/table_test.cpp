@@ -229,7 +229,7 @@ TEST_CASE("unknown options are refused with the valid ones", "[table]") {
   const std::string keys =
       "self_cpu_time_total, cpu_time_total, cpu_memory_usage, self_cpu_memory_usage, count, allocated_bytes, "
       "self_allocated_bytes, freed_bytes, self_freed_bytes, allocation_count, self_allocation_count, free_count, "
-      "self_free_count, unmatched_frees, min_time, max_time, stddev_time, p50_time, p95_time, p99_time, "
+      "self_free_count, peak_bytes, unmatched_frees, min_time, max_time, stddev_time, p50_time, p95_time, p99_time, "
       "corrected_self_time, flops, flop_rate, unknown_flops, unfinished_count, cpu_time, key, input_shapes, stack, "
       "source";
   CHECK(ec.message() == "table: sort_by is 'self_cpu_time', must be empty or one of " + keys);

@@ -1,13 +1,20 @@
 // The pieces of code in README.md, compiled and run: check_readme.sh compares the two.
 #include <iostream>
 #include <memory>
+#include <memory_resource>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <stepprof/adapters/allocator.hpp>
+#include <stepprof/adapters/memory_resource.hpp>
 #include <stepprof/stepprof.hpp>
 #include <stepprof/timer/compare_pair.hpp>
 #include <stepprof/tools/trace_reader.hpp>
+
+// [hook]
+#include <stepprof/record/operator_new.hpp>
+// [/hook]
 
 // [inputs]
 struct matrix {
@@ -101,6 +108,36 @@ void asynchronous(const std::string& url) {
   // [/async]
 }
 
+void pools(void* block, std::size_t bytes) {
+  // [pools]
+  static const stepprof::memory_pool frames("frames");
+  stepprof::report_alloc(block, bytes, frames);
+  stepprof::report_free_range(block, bytes, frames);  // an arena that is emptied at once
+
+  std::pmr::monotonic_buffer_resource arena;
+  stepprof::profiled_memory_resource reported(&arena, frames);
+  std::pmr::vector<int> numbers(100, &reported);
+
+  std::vector<float, stepprof::profiled_allocator<float>> pixels(100, frames);
+  // [/pools]
+}
+
+void memory_tables(const stepprof::profile& prof) {
+  // [memory_columns]
+  stepprof::key_averages_options options;
+  options.memory.booking = stepprof::free_booking::allocating_scope;  // what a row has left over is what it leaked
+  options.memory.pool = "frames";                                     // without: all memory, each byte once
+  stepprof::table_options columns;
+  columns.columns = {"allocated_bytes", "freed_bytes", "peak_bytes"};
+  std::cout << prof.key_averages(options).table(columns);
+
+  prof.export_memory_timeline("memory.html");  // or .svg or .json: live bytes over time, by pool
+  stepprof::memory_timeline_options by_scope;
+  by_scope.group_by = stepprof::memory_group::key;
+  prof.export_memory_timeline("memory_by_scope.svg", by_scope);
+  // [/memory_columns]
+}
+
 void results(const stepprof::profile& prof) {
   // [results]
   stepprof::key_averages_options by_shape;
@@ -186,10 +223,13 @@ int main() {
   links();
   asynchronous("/index");
   memory(100);
+  char block[100];
+  pools(block, sizeof block);
   multiply({{2, 3}, {}}, {{3, 4}, {}});
   prof.stop();
   compare();
   results(prof);
+  memory_tables(prof);
   statistics(prof);
   multiply_and_count(2, 3, 4);
   const std::string file = "readme_trace.json";

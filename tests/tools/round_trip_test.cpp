@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include <support/event_builder.hpp>
 
 #include <stepprof/output/chrome_trace.hpp>
+#include <stepprof/output/memory_timeline_file.hpp>
 #include <stepprof/output/table.hpp>
 #include <stepprof/tools/trace_reader.hpp>
 
@@ -154,6 +156,72 @@ TEST_CASE("tables of the file are those of the recording", "[round_trip]") {
     CHECK(key_averages(back, options).table("self_cpu_time_total", -1) ==
           key_averages(t, options).table("self_cpu_time_total", -1));
   CHECK(event_rows(back).table("", -1) == event_rows(t).table("", -1));
+}
+
+// Catches: pools of one address, devices, nested, lost or late blocks that a file confuses, so that columns, bookings
+// or the timeline of a file differ from those of the recording.
+TEST_CASE("memory of pools and devices is read back", "[round_trip]") {
+  test::event_builder built("t1: a[10..100]{ b[20..90] }; t2: c[15..80]");
+  trace_builder& b = built.builder;
+  b.info().has_memory = true;
+  b.info().end_ns = 200;
+  std::int64_t now = 20;
+  const auto add = [&](std::uint64_t address, std::int64_t bytes, std::int64_t total, std::uint32_t event,
+                       const std::string& pool, std::uint32_t allocation, std::uint32_t flags = 0,
+                       memory_device device = {}) {
+    memory_event m;
+    m.time_ns = ++now;
+    m.address = address;
+    m.bytes = bytes;
+    m.total_allocated = total;
+    m.event = event;
+    m.track = event == 2 ? 1 : 0;
+    m.pool = pool.empty() ? npos : b.intern(pool);
+    m.allocation = allocation;
+    m.flags = static_cast<std::uint8_t>(flags);
+    m.device_type = device.type;
+    m.device_id = device.index;
+    return b.add_memory(m);
+  };
+  const memory_device cuda{1, 0};
+  const std::uint32_t heap = add(0x1000, 256, 256, 0, "", npos);
+  const std::uint32_t inner = add(0x1000, 64, 256, 1, "arena \"<1>\"", npos, memory_event::nested);
+  const std::uint32_t device = add(0x1000, 512, 512, 2, "cuda:0", npos, 0, cuda);
+  add(0x1000, -64, 256, 2, "arena \"<1>\"", inner, memory_event::nested);
+  add(0x1000, -256, 0, 0, "", heap, memory_event::lost);
+  const std::uint32_t again = add(0x1000, 32, 32, 1, "", npos);
+  const std::uint32_t third = add(0x1000, 16, 48, 2, "", npos);
+  add(0x1000, -32, 16, 1, "", again, memory_event::late);
+  add(0x1000, -16, 0, 2, "", third);
+  add(0x1000, -512, 0, 0, "cuda:0", device, 0, cuda);
+  add(0x1000, 0, 0, 1, "empty", npos);
+  b.losses().lost_frees = 1;
+  b.losses().late_frees = 1;
+  const trace t = b.finish();
+  const std::string first = written(t);
+  const trace back = parse_trace(first);
+  CHECK(written(back) == first);
+  REQUIRE(back.memory().size() == t.memory().size());
+  for (std::size_t i = 0; i < t.memory().size(); ++i) {
+    const memory_event &x = t.memory()[i], &y = back.memory()[i];
+    INFO(i);
+    CHECK((x.address == y.address && x.bytes == y.bytes && x.total_allocated == y.total_allocated));
+    CHECK((x.event == y.event && x.track == y.track && x.allocation == y.allocation && x.flags == y.flags));
+    CHECK((t.text(x.pool) == back.text(y.pool) && x.device_type == y.device_type && x.device_id == y.device_id));
+  }
+  CHECK(back.losses().lost_frees == 1);
+  CHECK(back.losses().late_frees == 1);
+  for (const free_booking booking : {free_booking::freeing_scope, free_booking::allocating_scope})
+    for (const std::optional<std::string>& pool :
+         {std::optional<std::string>(), std::optional<std::string>("arena \"<1>\"")}) {
+      key_averages_options options;
+      options.memory.booking = booking;
+      options.memory.pool = pool;
+      table_options columns;
+      columns.columns = {"allocated_bytes", "freed_bytes", "peak_bytes", "free_count"};
+      CHECK(key_averages(back, options).table(columns) == key_averages(t, options).table(columns));
+    }
+  CHECK(memory_timeline_json(back) == memory_timeline_json(t));
 }
 
 // Catches: times of PyTorch's file changed when it is written as one of ours.

@@ -59,6 +59,8 @@ struct event_average {
   std::int64_t corrected_self_ns = 0;
   memory_sums self_memory;   ///< Reported while an event of this row was the innermost open one.
   memory_sums total_memory;  ///< With all that is nested in it; the outermost event counts, as for total_ns.
+  std::int64_t peak_bytes =
+      0;  ///< The most that one event's thread held of what it had allocated since the event began.
   /// How the durations of the calls are spread, where key_averages_options::statistics asked for it: of all calls, of
   /// steps the complete ones. Lost when rows are merged.
   std::optional<duration_statistics> durations;
@@ -161,6 +163,7 @@ inline void add_row(event_average& row, const event_average& other) {
   add_to(row.unknown_flops, other.unknown_flops);
   row.self_memory += other.self_memory;
   row.total_memory += other.total_memory;
+  row.peak_bytes = (std::max)(row.peak_bytes, other.peak_bytes);
   row.is_step = row.is_step || other.is_step;
   row.is_async = row.is_async && other.is_async;
   if (row.source.empty()) row.source = other.source;

@@ -7,36 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include <stepprof/analysis/memory_use.hpp>
+#include <stepprof/core/own_work.hpp>
 #include <stepprof/trace/large_pages.hpp>
 #include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
-
-/// Memory of the CPU that one event, or one row of events, allocated and freed. Sums end at 2^63 - 1.
-struct memory_sums {
-  std::int64_t allocated_bytes = 0;
-  std::int64_t freed_bytes = 0;  ///< Positive. Only frees whose allocation is in the trace.
-  std::int64_t allocations = 0;
-  std::int64_t frees = 0;
-  std::int64_t unmatched_frees = 0;  ///< Frees of memory allocated before the window: counted, without bytes.
-
-  [[nodiscard]] std::int64_t net_bytes() const noexcept { return detail::saturating_sub(allocated_bytes, freed_bytes); }
-
-  memory_sums& operator+=(const memory_sums& other) noexcept {
-    allocated_bytes = detail::saturating_add(allocated_bytes, other.allocated_bytes);
-    freed_bytes = detail::saturating_add(freed_bytes, other.freed_bytes);
-    allocations = detail::saturating_add(allocations, other.allocations);
-    frees = detail::saturating_add(frees, other.frees);
-    unmatched_frees = detail::saturating_add(unmatched_frees, other.unmatched_frees);
-    return *this;
-  }
-};
-
-/// True for memory that the CPU columns count: the plain CPU and the two CPU back ends that libtorch numbers apart.
-[[nodiscard]] constexpr bool is_cpu_memory(const memory_event& event) noexcept {
-  return event.device_type == 0 || event.device_type == 2 || event.device_type == 5;
-}
 
 namespace detail {
 class pause_sums;
@@ -50,25 +27,23 @@ class pause_sums;
 /// Made in linear time without recursion; holds a (cheap) copy of the trace. Any thread may share a const one.
 class event_tree {
  public:
-  explicit event_tree(trace source);
+  explicit event_tree(const trace& source) : event_tree(source, detail::own_work()) {}
 
   [[nodiscard]] const trace& source() const noexcept { return trace_; }
   [[nodiscard]] std::int64_t self_ns(std::uint32_t event) const noexcept { return self_ns_[event]; }
   [[nodiscard]] std::int64_t total_ns(std::uint32_t event) const noexcept {
     return trace_.events()[event].duration_ns();
   }
+  /// Memory, with frees booked to the scopes that made them. See memory_use.hpp.
+  [[nodiscard]] const memory_use& memory() const noexcept { return memory_; }
   /// Memory reported while this event was the innermost open one of its thread.
-  [[nodiscard]] const memory_sums& self_memory(std::uint32_t event) const noexcept {
-    return self_memory_.empty() ? none() : self_memory_[event];
-  }
+  [[nodiscard]] const memory_sums& self_memory(std::uint32_t event) const noexcept { return memory_.self(event); }
   /// Memory of the event and of everything nested in it.
-  [[nodiscard]] const memory_sums& total_memory(std::uint32_t event) const noexcept {
-    return total_memory_.empty() ? none() : total_memory_[event];
-  }
+  [[nodiscard]] const memory_sums& total_memory(std::uint32_t event) const noexcept { return memory_.total(event); }
   /// Whether any memory was reported at all.
-  [[nodiscard]] bool has_memory() const noexcept { return has_memory_; }
+  [[nodiscard]] bool has_memory() const noexcept { return memory_.has_memory(); }
   /// Memory reported outside every scope.
-  [[nodiscard]] const memory_sums& memory_outside() const noexcept { return memory_outside_; }
+  [[nodiscard]] const memory_sums& memory_outside() const noexcept { return memory_.outside(); }
   /// How many events enclose this one.
   [[nodiscard]] std::uint32_t depth(std::uint32_t event) const noexcept { return nesting_[event].depth; }
   /// The outermost event around this one, itself when nothing encloses it.
@@ -79,20 +54,13 @@ class event_tree {
   [[nodiscard]] std::vector<std::uint32_t> enclosing(std::uint32_t event, std::size_t limit = npos) const;
 
  private:
-  static const memory_sums& none() noexcept {
-    static const memory_sums nothing;
-    return nothing;
-  }
+  event_tree(const trace& source, const detail::own_work& own);
   void sum_times();
   void sum_thread(std::uint32_t first, std::uint32_t end, const detail::pause_sums& pauses);
-  void sum_memory();
 
   trace trace_;
   std::vector<std::int64_t> self_ns_;
-  bool has_memory_ = false;
-  std::vector<memory_sums> self_memory_;  // empty when the trace has no memory events
-  std::vector<memory_sums> total_memory_;
-  memory_sums memory_outside_;
+  memory_use memory_;
   struct nesting {
     std::uint32_t depth = 0;
     std::uint32_t top_level = npos;
@@ -103,19 +71,6 @@ class event_tree {
 
 // --------------------------------------------------------------------------------------------------------------------
 namespace detail {
-
-// What one report adds to the sums of its scope.
-inline memory_sums sums_of(const memory_event& m) noexcept {
-  memory_sums sums;
-  if (m.is_free()) {
-    sums.freed_bytes = saturating_sub(0, m.bytes);
-    sums.frees = 1;
-  } else {
-    sums.allocated_bytes = m.bytes;
-    sums.allocations = 1;
-  }
-  return sums;
-}
 
 // How much of a range was paused. Pauses may come unsorted or overlapping, from a merge of traces, and from a file with
 // any times: sums are of disjoint ranges, so they fit into 64 bits without a sign, in which differences are exact.
@@ -161,9 +116,9 @@ class pause_sums {
 
 }  // namespace detail
 
-inline event_tree::event_tree(trace source) : trace_(std::move(source)) {
+// The copy and all the rest are the profiler's memory.
+inline event_tree::event_tree(const trace& source, const detail::own_work&) : trace_(source), memory_(trace_) {
   sum_times();
-  sum_memory();
 }
 
 inline void event_tree::sum_times() {
@@ -202,28 +157,6 @@ inline void event_tree::sum_thread(std::uint32_t first, std::uint32_t end, const
     n.top_level = nesting_[e.parent].top_level;
   }
   close_down_to(npos, end);
-}
-
-inline void event_tree::sum_memory() {
-  const std::vector<trace_event>& events = trace_.events();
-  has_memory_ = !trace_.memory().empty() || !trace_.unmatched_frees().empty();
-  if (!has_memory_) return;
-  self_memory_.resize(events.size());
-  const auto place_of = [this](std::uint32_t event) -> memory_sums& {
-    return event == npos ? memory_outside_ : self_memory_[event];
-  };
-  for (const memory_event& m : trace_.memory()) {
-    if (!is_cpu_memory(m)) continue;
-    place_of(m.event) += detail::sums_of(m);
-  }
-  for (const unmatched_free& free : trace_.unmatched_frees()) {
-    memory_sums sums;
-    sums.unmatched_frees = free.count;
-    place_of(free.event) += sums;
-  }
-  total_memory_ = self_memory_;
-  for (std::size_t i = events.size(); i-- > 0;)
-    if (events[i].parent != npos) total_memory_[events[i].parent] += total_memory_[i];
 }
 
 inline std::vector<std::uint32_t> event_tree::enclosing(std::uint32_t event, std::size_t limit) const {

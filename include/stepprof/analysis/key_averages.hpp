@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -16,7 +17,9 @@
 #include <stepprof/analysis/event_average.hpp>
 #include <stepprof/analysis/event_tree.hpp>
 #include <stepprof/analysis/flops.hpp>
+#include <stepprof/analysis/memory_use.hpp>
 #include <stepprof/analysis/scope_path.hpp>
+#include <stepprof/core/own_work.hpp>
 #include <stepprof/trace/large_pages.hpp>
 #include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
@@ -34,17 +37,21 @@ struct key_averages_options {
   bool statistics = false;
   /// How floating-point operations are counted, beside torch's formulas, where the profile's with_flops was on.
   flop_formulas formulas = {};
+  /// Which pool the memory columns show, and where frees count.
+  memory_use_options memory;
 };
 
 /// The events of a trace put together by key. Linear in the number of events. Any thread.
 [[nodiscard]] event_averages key_averages(const event_tree& tree, const key_averages_options& options = {});
 [[nodiscard]] inline event_averages key_averages(const trace& source, const key_averages_options& options = {}) {
+  const detail::own_work own;
   return key_averages(event_tree(source), options);
 }
 
 /// The events of a trace one by one, each a row of its own (calls = 1), in order of time. Any thread.
 [[nodiscard]] event_averages event_rows(const event_tree& tree);
 [[nodiscard]] inline event_averages event_rows(const trace& source) {
+  const detail::own_work own;
   return event_rows(event_tree(source));
 }
 
@@ -74,7 +81,9 @@ class averager {
         one_by_one_(one_by_one),
         has_memory_(tree.has_memory()),
         flops_(trace_, options_.formulas),
-        counts_flops_(flops_.is_needed()) {}
+        counts_flops_(flops_.is_needed()) {
+    if (!options.memory.is_default()) memory_use_ = memory_use(trace_, options.memory);
+  }
 
   event_averages run() {
     name_numbers();
@@ -128,7 +137,9 @@ class averager {
   };
   struct memory_of_group {
     memory_sums self, total;
+    std::int64_t peak_bytes = 0;
   };
+  [[nodiscard]] const memory_use& memory() const noexcept { return memory_use_ ? *memory_use_ : tree_.memory(); }
 
   // `name_of_[text]`: the text itself, or one number for all steps.
   void name_numbers() {
@@ -237,10 +248,9 @@ class averager {
     to.is_async = to.is_async && is_async;
     const bool is_unfinished = e.has(trace_event::unfinished);
     to.unfinished += is_unfinished ? 1 : 0;
-    if (has_memory_) memory_[group].self += tree_.self_memory(index);
+    if (has_memory_) add_memory(memory_[group], index, to.open == 0);
     if (to.open != 0) return;
     add_to(to.total_ns, duration_ns);
-    if (has_memory_) memory_[group].total += tree_.total_memory(index);
     if (is_unfinished) add_to(to.unfinished_ns, duration_ns);
     if (is_async)
       add_to(to.async_ns, duration_ns);
@@ -252,6 +262,11 @@ class averager {
     add_to(to.flops, flops.count);
     to.unknown_flops += flops.is_unknown ? 1 : 0;
   }
+  void add_memory(memory_of_group& to, std::uint32_t index, bool is_outermost) const {
+    to.self += memory().self(index);
+    if (is_outermost) to.total += memory().total(index);
+    to.peak_bytes = (std::max)(to.peak_bytes, memory().peak_bytes(index));
+  }
   static void add_call(group_sums& to, std::int64_t duration_ns) noexcept {
     ++to.calls;
     to.min_ns = (std::min)(to.min_ns, duration_ns);
@@ -261,14 +276,16 @@ class averager {
   // Groups from `memory_group_` on have no event.
   void add_memory_outside() {
     for (const memory_event& m : trace_.memory()) {
-      if (m.event != npos || !is_cpu_memory(m)) continue;
+      if (!memory().counts(m) || memory().booked_to(trace_, m) != npos) continue;
       if (one_by_one_ || groups_.size() == memory_group_) groups_[new_group()].first = {m.time_ns, m.time_ns, npos};
-      const memory_sums sums = sums_of(m);
+      const memory_sums sums = memory_use::sums_of(m);
       memory_.back().self += sums;
       memory_.back().total += sums;
       groups_.back().is_async = false;
       add_call(groups_.back(), 0);
     }
+    if (one_by_one_ || groups_.size() == memory_group_) return;
+    memory_.back().self.unmatched_frees = memory_.back().total.unmatched_frees = memory().outside().unmatched_frees;
   }
 
   // --- rows
@@ -288,6 +305,7 @@ class averager {
       if (!has_memory_) continue;
       row.self_memory = memory_[g].self;
       row.total_memory = memory_[g].total;
+      row.peak_bytes = memory_[g].peak_bytes;
     }
   }
   // The durations of each group behind those of the one before. A step that was cut says nothing of steps.
@@ -389,6 +407,7 @@ class averager {
   key_averages_options options_;
   bool one_by_one_;
   bool has_memory_;
+  std::optional<memory_use> memory_use_;  // as asked for; none: the tree's
   flop_counter flops_;
   bool counts_flops_;
   std::vector<std::uint32_t> name_of_, stack_of_;
@@ -411,10 +430,12 @@ class averager {
 }  // namespace detail
 
 inline event_averages key_averages(const event_tree& tree, const key_averages_options& options) {
+  const detail::own_work own;
   return detail::averager(tree, options, false).run();
 }
 
 inline event_averages event_rows(const event_tree& tree) {
+  const detail::own_work own;
   return detail::averager(tree, {}, true).run();
 }
 

@@ -12,6 +12,7 @@
 
 #include <stepprof/analysis/duration_statistics.hpp>
 #include <stepprof/analysis/event_tree.hpp>
+#include <stepprof/core/own_work.hpp>
 #include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
 
@@ -60,6 +61,7 @@ struct step_times {
 /// which they begin. Linear in the number of events. Any thread.
 [[nodiscard]] step_times steps_of(const event_tree& tree);
 [[nodiscard]] inline step_times steps_of(const trace& source) {
+  const detail::own_work own;
   return steps_of(event_tree(source));
 }
 
@@ -146,9 +148,9 @@ class step_sums {
   }
   void add_memory() {
     for (const memory_event& m : trace_.memory()) {
-      if (!is_cpu_memory(m)) continue;
+      if (!tree_.memory().counts(m)) continue;
       const std::uint32_t row = row_at(trace_.tracks()[m.track].process, m.time_ns);
-      if (row != npos) rows_[row].memory += sums_of(m);
+      if (row != npos) rows_[row].memory += memory_use::sums_of(m);
     }
   }
 
@@ -220,6 +222,7 @@ inline std::vector<const step_time*> step_times::slowest(std::size_t limit) cons
 }
 
 inline step_times steps_of(const event_tree& tree) {
+  const detail::own_work own;
   return detail::step_sums(tree).run();
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <stepprof/analysis/flow_pairs.hpp>
+#include <stepprof/core/own_work.hpp>
 #include <stepprof/trace/error.hpp>
 #include <stepprof/trace/trace.hpp>
 #include <stepprof/trace/trace_merge.hpp>
@@ -130,6 +131,7 @@ inline bool trace_selection::is_everything() const noexcept {
 }
 
 inline trace select(const trace& whole, const trace_selection& selection) {
+  const detail::own_work own;
   return detail::trace_selector(whole, selection, flow_pairs(whole)).run();
 }
 

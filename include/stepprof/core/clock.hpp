@@ -101,6 +101,11 @@ struct ordered_tsc_clock : tsc_clock {
 
 using platform_clock = tsc_clock;
 
+/// What this thread has read and done stands before the next reading of the clock: LFENCE, as for ordered_tsc_clock.
+STEPPROF_ALWAYS_INLINE void order_clock() noexcept {
+  __asm__ volatile("lfence" : : : "memory");
+}
+
 #elif STEPPROF_CLOCK_ARM
 
 /// The generic timer of ARMv8-A (CNTVCT_EL0), which always runs at one steady rate.
@@ -118,9 +123,17 @@ struct counter_clock {
 
 using platform_clock = counter_clock;
 
+/// What this thread has read and done stands before the next reading of the clock.
+STEPPROF_ALWAYS_INLINE void order_clock() noexcept {
+  __asm__ volatile("isb" : : : "memory");
+}
+
 #else
 
 using platform_clock = monotonic_clock;
+
+/// What this thread has read and done stands before the next reading of the clock.
+STEPPROF_ALWAYS_INLINE void order_clock() noexcept {}
 
 #endif
 

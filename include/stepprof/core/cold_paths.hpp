@@ -343,7 +343,14 @@ inline void count_dropped_record(std::uint32_t what, bool reentrant) noexcept {
       break;
     case tag::alloc:
     case tag::free:
+    case tag::free_range:
+    case tag::device_alloc:
+    case tag::device_free:
+    case tag::device_free_range:
       counters.dropped_memory.fetch_add(1, std::memory_order_relaxed);
+      break;
+    case tag::own_alloc:  // nobody misses them
+    case tag::own_free:
       break;
     default:
       counters.dropped_arguments.fetch_add(1, std::memory_order_relaxed);
@@ -373,6 +380,9 @@ inline bool append_record(std::uint32_t what, bool timed, const record_part* par
   const std::uint32_t padded = (payload + 7) & ~7u;
   // Facts have no time: for them the clock is read only where it begins a chunk.
   const bool fits = static_cast<std::int64_t>(log->room) >= std::int64_t{8} + padded;
+  // A block goes from thread to thread: that its reports are in the order of what happened to it must not depend on
+  // how far ahead a processor reads its clock.
+  if (is_memory(static_cast<tag>(what >> 24))) order_clock();
   const stamp now = timed || log->deep || !fits ? read_clock() : stamp{0, log->high};
   if (reserve < 0) {  // the end of a manual scope of this thread
     std::uint64_t serial = 0;

@@ -151,6 +151,32 @@ STEPPROF_OWN STEPPROF_NOINLINE void end_scope(std::uint64_t thread, std::uint32_
   own.inside = false;
 }
 
+// Writes a record of a word and `count` numbers, where nothing stands in the way. False: it is to be written by
+// cold_table::append. The clock is read in the order of what the thread does: a block goes from thread to thread, and
+// its reports must not be in another order than what happened to it.
+template <class Clock>
+STEPPROF_ALWAYS_INLINE bool write_numbers(std::uint32_t what, const std::uint64_t* numbers,
+                                          std::uint32_t count) noexcept {
+  order_clock();
+  const stamp now = Clock::begin();
+  writer& own = *this_thread.own;
+  if (STEPPROF_UNLIKELY(own.inside)) return false;
+  own.inside = true;
+  signal_fence();  // as in begin_scope
+  const auto bytes = static_cast<std::int32_t>(8 + 8 * count);
+  const bool fits = now.high == static_cast<std::uint32_t>(own.key) && own.room >= bytes;
+  if (STEPPROF_LIKELY(fits)) {
+    own.room -= bytes;
+    char* const at = cursor(own);
+    store_word(at, now.low, what);
+    for (std::uint32_t i = 0; i < count; ++i) reinterpret_cast<std::uint64_t*>(at)[i + 1] = numbers[i];
+    publish(own, at + bytes);
+  }
+  signal_fence();
+  own.inside = false;
+  return fits;
+}
+
 }  // namespace detail
 
 STEPPROF_END_NAMESPACE

@@ -44,11 +44,12 @@ inline STEPPROF_SHARED STEPPROF_CONSTINIT writer no_log = {true, 0, unmatchable_
 // should not be one of a signal handler.
 struct thread_block {
   writer* own;
-  bool registering;  // is being given a log: what a handler opens meanwhile is refused
-  bool exited;       // the thread's exit was seen: nothing can be recorded any more
-  char name[47];     // set_thread_name before the thread's first record; ends in 0
+  bool registering;        // is being given a log: what a handler opens meanwhile is refused
+  bool exited;             // the thread's exit was seen: nothing can be recorded any more
+  char name[47];           // set_thread_name before the thread's first record; ends in 0
+  std::uint32_t own_work;  // how many calls of the profiler it is in; see own_work.hpp
 };
-inline STEPPROF_SHARED STEPPROF_CONSTINIT thread_local thread_block this_thread = {&no_log, false, false, {}};
+inline STEPPROF_SHARED STEPPROF_CONSTINIT thread_local thread_block this_thread = {&no_log, false, false, {}, 0};
 
 // The calling thread's logical id, 0 when it has none.
 inline std::uint32_t this_thread_id() noexcept {

@@ -30,13 +30,21 @@ enum class tag : std::uint8_t {
   end_manual = 11,
   // An RAII scope that was destroyed on another thread than it began on. Payload: u64 logical thread of the begin.
   foreign_end = 12,
-  // Memory. Payload: u64 address, u64 bytes / u64 address.
+  // Memory. `id` is the name of the pool, 0: the default one. Payload: u64 address, u64 bytes / u64 address / u64
+  // address, u64 bytes. What the profiler itself allocates and frees has tags of its own.
   alloc = 16,
   free = 17,
+  free_range = 18,
+  own_alloc = 19,
   // Marks. `id` is the name; step payload: i64 number of the step that begins; counter payload: double.
   step = 20,
   instant = 21,
   counter = 22,
+  own_free = 23,
+  // Memory of a device: the same payloads, and behind them u64 device type | index << 32.
+  device_alloc = 24,
+  device_free = 25,
+  device_free_range = 26,
   // Facts about a scope. No time; `low` is the payload's size. For the innermost open scope, unless a scope id is
   // given.
   sequence = 32,  // i64
@@ -87,11 +95,18 @@ inline constexpr std::uint32_t id_mask = 0xffffffu;
     case tag::end_manual:
     case tag::foreign_end:
     case tag::free:
+    case tag::own_free:
     case tag::step:
     case tag::counter:
       return 16;
     case tag::alloc:
+    case tag::own_alloc:
+    case tag::free_range:
+    case tag::device_free:
       return 24;
+    case tag::device_alloc:
+    case tag::device_free_range:
+      return 32;
     case tag::sequence:
     case tag::link:
     case tag::argument:
@@ -103,6 +118,11 @@ inline constexpr std::uint32_t id_mask = 0xffffffu;
       break;
   }
   return 0;
+}
+
+// What report_alloc() and the functions beside it write.
+[[nodiscard]] constexpr bool is_memory(tag t) noexcept {
+  return (t >= tag::alloc && t <= tag::own_alloc) || (t >= tag::own_free && t <= tag::device_free_range);
 }
 
 // Types of an argument's value.

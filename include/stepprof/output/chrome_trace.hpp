@@ -11,6 +11,7 @@
 
 #include <stepprof/analysis/flow_pairs.hpp>
 #include <stepprof/config.hpp>
+#include <stepprof/core/own_work.hpp>
 #include <stepprof/output/byte_sink.hpp>
 #include <stepprof/output/chrome_trace_writer.hpp>
 #include <stepprof/output/output_file.hpp>
@@ -49,7 +50,8 @@ STEPPROF_BEGIN_NAMESPACE
 //   s f  link               link                     an arrow of another kind
 //   i    cpu_instant_event  [memory]                 an allocation or a free, s "t"
 //   C    memory             Live bytes               after each of them: args {"CPU": bytes}; other devices have a
-//                                                    counter `Live bytes <type>:<index>` with args {"device": bytes}
+//                                                    counter `Live bytes <type>:<index>` with args {"device": bytes},
+//                                                    a named pool one with ` in <pool>` behind that
 //   i    mark               the mark's               a point in time, s "t"
 //   C    counter            the counter's            args {"value": number}
 //   i    counter            the counter's            a value that is NaN or infinite: s "p", args {"value": "NaN"}
@@ -84,7 +86,8 @@ STEPPROF_BEGIN_NAMESPACE
 //
 // Arguments of [memory]: Device Type (0 = CPU), Device Id, Addr, Bytes (negative: a free), Total Allocated (live bytes
 // of the recording), Total Reserved (0), Ev Idx, Scope Ev Idx (the scope it is booked to; absent: outside), Free (true:
-// a free of a block of 0 bytes; else absent, as the sign of Bytes tells), Pool (absent: the default pool).
+// a free of a block of 0 bytes; else absent, as the sign of Bytes tells), Pool (absent: the default pool), Nested,
+// Lost, Late (true: as in memory_event; else absent).
 //
 // The object `stepprof`: times are integer ns since the origin of the process's traces, events are given by Ev Idx
 // (-1: none).
@@ -146,6 +149,7 @@ chrome_trace_result write_chrome_trace(const trace& recording, byte_sink& sink,
 
 inline chrome_trace_result write_chrome_trace(const trace& recording, byte_sink& sink,
                                               const chrome_trace_options& options) {
+  const detail::own_work own;
   if (!options.selection.is_everything()) {
     chrome_trace_options all = options;
     all.selection = {};
@@ -165,6 +169,7 @@ inline chrome_trace_result write_chrome_trace(const trace& recording, std::strin
 
 inline chrome_trace_result export_chrome_trace(const trace& recording, std::ostream& out,
                                                const chrome_trace_options& options, std::error_code& ec) {
+  const detail::own_work own;
   stream_sink sink(out);
   const chrome_trace_result result = write_chrome_trace(recording, sink, options);
   ec = sink.finish();
@@ -250,6 +255,7 @@ class chrome_trace_files {
 
 inline chrome_trace_result export_chrome_trace(const trace& recording, const std::filesystem::path& path,
                                                const chrome_trace_options& options, std::error_code& ec) {
+  const detail::own_work own;
   detail::chrome_trace_files files(recording, path, options);
   chrome_trace_result result = files.run();
   ec = files.error();
@@ -258,6 +264,7 @@ inline chrome_trace_result export_chrome_trace(const trace& recording, const std
 
 inline chrome_trace_result export_chrome_trace(const trace& recording, const std::filesystem::path& path,
                                                const chrome_trace_options& options) {
+  const detail::own_work own;
   detail::chrome_trace_files files(recording, path, options);
   chrome_trace_result result = files.run();
   detail::throw_if(files.error(), files.doing().c_str());

@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,7 @@
 #include <stepprof/output/chrome_trace_scopes.hpp>
 #include <stepprof/output/file_handle.hpp>
 #include <stepprof/output/json_writer.hpp>
+#include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -227,24 +230,43 @@ class chrome_trace_writer {
       at = write_digits(put(at, ",\"Ev Idx\":"), ev_idx++);
       if (m.event != npos) at = write_integer(put(at, ",\"Scope Ev Idx\":"), ev_idx_of(m.event));
       if (m.bytes == 0 && m.is_free()) at = put(at, ",\"Free\":true");
+      if (m.has(memory_event::nested)) at = put(at, ",\"Nested\":true");
+      if (m.has(memory_event::lost)) at = put(at, ",\"Lost\":true");
+      if (m.has(memory_event::late)) at = put(at, ",\"Late\":true");
       out_.advance(at);
       if (m.pool != npos) put_string(",\"Pool\":", trace_.text(m.pool));
       put_text("}}");
       if (options_.live_bytes_counter) write_live_bytes(m);
     }
   }
+  // Of the device and, for a named pool, of the pool.
   void write_live_bytes(const memory_event& m) {
-    char* at = put(begin_event(), "{\"ph\":\"C\",\"cat\":\"memory\",\"name\":\"Live bytes");
-    if (m.device_type != 0) {
-      *at++ = ' ';
-      at = write_integer(at, m.device_type);
-      *at++ = ':';
-      at = write_integer(at, m.device_id);
+    if (!m.has(memory_event::nested)) {
+      out_.advance(put(begin_event(), "{\"ph\":\"C\",\"cat\":\"memory\",\"name\":\"Live bytes"));
+      out_.advance(put_device(out_.room(event_room), m));
+      put_live_bytes(m, m.total_allocated);
     }
-    at = write_integer(put(at, "\",\"pid\":"), ids_.pid_of_track(m.track));
+    if (m.pool == npos) return;
+    std::int64_t& live = live_in_pool_[{m.pool, m.device_type, m.device_id}];
+    live = saturating_add(live, m.bytes);
+    out_.advance(put(begin_event(), "{\"ph\":\"C\",\"cat\":\"memory\",\"name\":\"Live bytes"));
+    out_.advance(put_device(out_.room(event_room), m));
+    put_text(" in ");
+    escape_json(trace_.text(m.pool), [this](const char* text, std::size_t size) { put_text({text, size}); });
+    put_live_bytes(m, live);
+  }
+  static char* put_device(char* at, const memory_event& m) noexcept {
+    if (m.device_type == 0) return at;
+    *at++ = ' ';
+    at = write_integer(at, m.device_type);
+    *at++ = ':';
+    return write_integer(at, m.device_id);
+  }
+  void put_live_bytes(const memory_event& m, std::int64_t bytes) {
+    char* at = write_integer(put(out_.room(event_room), "\",\"pid\":"), ids_.pid_of_track(m.track));
     at = write_time_us(put(at, ",\"ts\":"), window_.ts(m.time_ns));
     at = put(at, m.device_type == 0 ? ",\"args\":{\"CPU\":" : ",\"args\":{\"device\":");
-    out_.advance(put(write_integer(at, m.total_allocated), "}}"));
+    out_.advance(put(write_integer(at, bytes), "}}"));
   }
 
   void write_marks() {
@@ -304,6 +326,7 @@ class chrome_trace_writer {
   json_event_list list_;
   chrome_trace_scopes scopes_;
   chrome_trace_result result_;
+  std::map<std::tuple<std::uint32_t, std::int16_t, std::int16_t>, std::int64_t> live_in_pool_;  // name, device
 };
 
 }  // namespace detail

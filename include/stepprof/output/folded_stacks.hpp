@@ -16,6 +16,7 @@
 #include <stepprof/analysis/event_average.hpp>
 #include <stepprof/analysis/event_tree.hpp>
 #include <stepprof/config.hpp>
+#include <stepprof/core/own_work.hpp>
 #include <stepprof/output/byte_sink.hpp>
 #include <stepprof/output/json_number.hpp>
 #include <stepprof/output/output_file.hpp>
@@ -198,6 +199,7 @@ class stack_places {
 
 inline std::string folded_stacks(const trace& recording, std::string_view metric, stack_source source,
                                  std::error_code& ec) {
+  const detail::own_work own;
   ec = detail::stacks_fault(recording, metric, source);
   if (ec) return {};
   const event_tree tree(recording);
@@ -220,6 +222,7 @@ namespace detail {
 // Returns what failed for the message of the throwing form.
 inline std::string export_stacks_to(const trace& recording, const std::filesystem::path& path, std::string_view metric,
                                     stack_source source, std::error_code& ec) {
+  const own_work own;
   const std::string text = folded_stacks(recording, metric, source, ec);
   if (ec) return {};
   output_file file(path);
@@ -237,6 +240,7 @@ inline void export_stacks(const trace& recording, const std::filesystem::path& p
 
 inline void export_stacks(const trace& recording, const std::filesystem::path& path, std::string_view metric,
                           stack_source source) {
+  const detail::own_work own;
   std::error_code ec;
   const std::string doing = detail::export_stacks_to(recording, path, metric, source, ec);
   detail::throw_if(ec, doing.c_str());

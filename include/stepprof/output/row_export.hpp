@@ -11,6 +11,7 @@
 
 #include <stepprof/analysis/event_average.hpp>
 #include <stepprof/analysis/step_times.hpp>
+#include <stepprof/core/own_work.hpp>
 #include <stepprof/output/byte_sink.hpp>
 #include <stepprof/output/csv.hpp>
 #include <stepprof/output/json_writer.hpp>
@@ -131,6 +132,7 @@ class json_record {
 
 template <class Row>
 std::string csv_of(const std::vector<Row>& rows) {
+  const own_work own;
   csv_lines lines;
   csv_header header(lines);
   put_row(header, Row());
@@ -161,6 +163,7 @@ inline void write_recording(json_writer& out, const trace_info& info, const loss
 
 template <class Rows>
 std::string json_of(const Rows& rows) {
+  const own_work own;
   std::string text;
   string_sink sink(text);
   json_writer out(sink);
@@ -206,6 +209,7 @@ std::string rows_for(const Rows& rows, const std::filesystem::path& path, std::e
 // Returns what failed for the message of the throwing form.
 template <class Rows>
 std::string export_rows_to(const Rows& rows, const std::filesystem::path& path, std::error_code& ec) {
+  const own_work own;
   const std::string text = rows_for(rows, path, ec);
   if (ec) return {};
   output_file file(path);
@@ -215,6 +219,7 @@ std::string export_rows_to(const Rows& rows, const std::filesystem::path& path, 
 }
 template <class Rows>
 void export_rows_or_throw(const Rows& rows, const std::filesystem::path& path) {
+  const own_work own;
   std::error_code ec;
   const std::string doing = export_rows_to(rows, path, ec);
   throw_if(ec, doing.c_str());

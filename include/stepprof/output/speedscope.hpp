@@ -21,6 +21,7 @@
 #include <stepprof/analysis/event_average.hpp>
 #include <stepprof/analysis/event_tree.hpp>
 #include <stepprof/config.hpp>
+#include <stepprof/core/own_work.hpp>
 #include <stepprof/output/byte_sink.hpp>
 #include <stepprof/output/json_writer.hpp>
 #include <stepprof/output/output_file.hpp>
@@ -262,6 +263,7 @@ inline std::error_code speedscope_fault(const trace& recording) {
 // Returns what failed for the message of the throwing form.
 inline std::string export_speedscope_to(const trace& recording, const std::filesystem::path& path,
                                         std::error_code& ec) {
+  const own_work own;
   ec = speedscope_fault(recording);
   if (ec) return {};
   output_file file(path);
@@ -273,6 +275,7 @@ inline std::string export_speedscope_to(const trace& recording, const std::files
 }  // namespace detail
 
 inline std::string speedscope_json(const trace& recording, std::error_code& ec) {
+  const detail::own_work own;
   std::string text;
   ec = detail::speedscope_fault(recording);
   if (ec) return text;

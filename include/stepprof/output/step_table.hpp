@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <stepprof/analysis/step_times.hpp>
+#include <stepprof/core/own_work.hpp>
 #include <stepprof/output/display_text.hpp>
 #include <stepprof/output/text_grid.hpp>
 #include <stepprof/output/units.hpp>
@@ -140,6 +141,7 @@ class step_table_maker {
 }  // namespace detail
 
 inline std::string table(const step_times& steps, const step_table_options& options, std::error_code& ec) {
+  const detail::own_work own;
   detail::step_table_maker maker(steps, options);
   ec = maker.check();
   return ec ? std::string() : maker.text();

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <stepprof/analysis/key_averages.hpp>
+#include <stepprof/core/own_work.hpp>
 #include <stepprof/output/display_text.hpp>
 #include <stepprof/output/table_fields.hpp>
 #include <stepprof/output/text_grid.hpp>
@@ -43,7 +44,7 @@ struct table_options {
   std::string time_unit = {};                ///< `s`, `ms`, `us`; empty: each time in the unit that fits it.
 
   /// Further columns after `# of Calls`, from: `allocated_bytes self_allocated_bytes freed_bytes self_freed_bytes
-  /// allocation_count self_allocation_count free_count self_free_count unmatched_frees min_time max_time
+  /// allocation_count self_allocation_count free_count self_free_count peak_bytes unmatched_frees min_time max_time
   /// stddev_time p50_time p95_time p99_time corrected_self_time flop_rate unknown_flops unfinished_count source`. The
   /// deviation and the percentiles need `key_averages_options::statistics`.
   std::vector<std::string> columns = {};
@@ -76,6 +77,7 @@ inline std::string event_averages::table() const {
 }
 template <class Text, class>
 std::string event_averages::table(const Text& sort_by, std::int64_t row_limit) const {
+  const detail::own_work own;
   table_options options;
   options.sort_by = std::string_view(sort_by);
   options.row_limit = row_limit;
@@ -364,11 +366,13 @@ class table_maker {
         {&loss_counts::reentrant, "scope", "of these begun inside the recorder, by a signal handler"},
         {&loss_counts::late, "scope", "not recorded, begun while recording was being switched off"},
         {&loss_counts::dropped_arguments, "argument", "not recorded, memory for events was full"},
-        {&loss_counts::dropped_memory, "memory report", "not recorded, memory for events was full"},
+        {&loss_counts::dropped_memory, "memory report",
+         "not recorded, memory for events was full or the recorder was interrupted"},
         {&loss_counts::overflow_names, "scope", "recorded without name, memory for names was full"},
         {&loss_counts::unmatched_ends, "end", "without a begin in this window, left out"},
         {&loss_counts::unmatched_frees, "free", "of memory allocated before this window, counted without bytes"},
         {&loss_counts::lost_frees, "free", "never reported: the address was allocated again"},
+        {&loss_counts::late_frees, "free", "reported after the address was allocated again, matched all the same"},
         {&loss_counts::clamps, "time stamp", "moved, the clock went backwards"},
     };
     for (const line& l : lines)
@@ -392,6 +396,7 @@ class table_maker {
 }  // namespace detail
 
 inline std::string table(const event_averages& averages, const table_options& options, std::error_code& ec) {
+  const detail::own_work own;
   detail::table_maker maker(averages, options);
   ec = maker.check();
   return ec ? std::string() : maker.text();

@@ -70,6 +70,7 @@ inline constexpr table_field table_fields[] = {
     {"free_count", "# of Frees", field_kind::count, [](const event_average& r) { return r.total_memory.frees; }},
     {"self_free_count", "Self # of Frees", field_kind::count,
      [](const event_average& r) { return r.self_memory.frees; }},
+    {"peak_bytes", "Peak Mem", field_kind::bytes, [](const event_average& r) { return r.peak_bytes; }},
     {"unmatched_frees", "Unmatched Frees", field_kind::count,
      [](const event_average& r) { return r.self_memory.unmatched_frees; }},
     {"min_time", "CPU time min", field_kind::time, [](const event_average& r) { return r.min_ns; }},

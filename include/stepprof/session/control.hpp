@@ -5,6 +5,7 @@
 #include <string>
 
 #include <stepprof/core/cold_paths.hpp>
+#include <stepprof/core/own_work.hpp>
 #include <stepprof/trace/collector.hpp>
 #include <stepprof/trace/fork_safe_mutex.hpp>
 
@@ -67,6 +68,7 @@ inline void install_recorder(control_state& state) {
 /// What became of every scope since the process began. While nothing is recording, scopes behind the last window are
 /// counted as late first, so that the counts are complete. Any thread.
 [[nodiscard]] inline recording_totals process_totals() {
+  const detail::own_work own;
   detail::control_state& state = detail::control();
   const detail::control_lock hold;
   const detail::collector::cut now = state.reader.note();

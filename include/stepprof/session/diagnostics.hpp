@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <stepprof/config.hpp>
+#include <stepprof/core/own_work.hpp>
 #include <stepprof/trace/error.hpp>
 #include <stepprof/trace/fork_safe_mutex.hpp>
 
@@ -115,7 +116,12 @@ inline void deliver_diagnostic(const diagnostic& what) {
   if (!hook) return write_diagnostic(what);
   std::string thrown;
   inside = true;
-  const bool returned = call_guarded([&] { (*hook)(what); }, thrown);
+  const bool returned = call_guarded(
+      [&] {
+        const users_work users;
+        (*hook)(what);
+      },
+      thrown);
   inside = false;
   if (!returned) write_diagnostic(what);
 }

@@ -16,10 +16,12 @@
 
 #include <stepprof/analysis/key_averages.hpp>
 #include <stepprof/analysis/step_times.hpp>
+#include <stepprof/core/own_work.hpp>
 #include <stepprof/output/chrome_trace.hpp>
 #include <stepprof/output/folded_stacks.hpp>
 #include <stepprof/output/json_scanner.hpp>
 #include <stepprof/output/json_text.hpp>
+#include <stepprof/output/memory_timeline_file.hpp>
 #include <stepprof/output/row_export.hpp>
 #include <stepprof/output/step_table.hpp>
 #include <stepprof/output/speedscope.hpp>
@@ -107,12 +109,14 @@ class profile {
   /// Records nothing until resume(). Scopes that are open go on; the time leaves their self time. Does nothing when not
   /// running or paused already.
   void pause() noexcept {
+    const detail::own_work own;
     if (inside_callback()) return refuse(callback_error("pause"), "pause_refused");
     const std::lock_guard<detail::call_mutex> serial(control_);
     const detail::control_lock hold;
     if (is_running()) windows_.pause();
   }
   void resume() noexcept {
+    const detail::own_work own;
     if (inside_callback()) return refuse(callback_error("resume"), "resume_refused");
     const std::lock_guard<detail::call_mutex> serial(control_);
     const detail::control_lock hold;
@@ -121,6 +125,7 @@ class profile {
 
   /// What the running window holds up to now, as a trace; recording goes on. An empty trace when no window is open.
   [[nodiscard]] trace snapshot() const {
+    const detail::own_work own;
     std::optional<trace> taken;
     {
       const detail::control_lock hold;
@@ -149,26 +154,37 @@ class profile {
   /// Averages by name (torch: key_averages). See analysis/key_averages.hpp. FLOPs by the formulas given here, or else
   /// in the options of the profile.
   [[nodiscard]] event_averages key_averages(const key_averages_options& options = {}) const {
+    const detail::own_work own;
     if (!options.formulas.empty() || options_.formulas.empty()) return stepprof::key_averages(result(), options);
     key_averages_options with_formulas = options;
     with_formulas.formulas = options_.formulas;
     return stepprof::key_averages(result(), with_formulas);
   }
   /// One row per event.
-  [[nodiscard]] event_averages events() const { return stepprof::event_rows(result()); }
+  [[nodiscard]] event_averages events() const {
+    const detail::own_work own;
+    return stepprof::event_rows(result());
+  }
   /// The steps one by one. See analysis/step_times.hpp.
-  [[nodiscard]] step_times steps() const { return stepprof::steps_of(result()); }
+  [[nodiscard]] step_times steps() const {
+    const detail::own_work own;
+    return stepprof::steps_of(result());
+  }
   /// Writes the Chrome trace. See output/chrome_trace.hpp.
   chrome_trace_result export_chrome_trace(const std::filesystem::path& path) const {
+    const detail::own_work own;
     return stepprof::export_chrome_trace(result(), path);
   }
   chrome_trace_result export_chrome_trace(const std::filesystem::path& path, std::error_code& ec) const {
+    const detail::own_work own;
     return stepprof::export_chrome_trace(result(), path, ec);
   }
   chrome_trace_result export_chrome_trace(std::ostream& out) const {
+    const detail::own_work own;
     return stepprof::export_chrome_trace(result(), out);
   }
   chrome_trace_result export_chrome_trace(std::ostream& out, std::error_code& ec) const {
+    const detail::own_work own;
     return stepprof::export_chrome_trace(result(), out, ec);
   }
   /// Writes folded stacks for flame-graph tools. See output/folded_stacks.hpp. When there is nothing to write, as in a
@@ -177,27 +193,46 @@ class profile {
                      stack_source source = stack_source::scopes) const;
   /// The same; errc::no_results when there is nothing to write.
   void export_stacks(const std::filesystem::path& path, std::string_view metric, std::error_code& ec) const {
+    const detail::own_work own;
     stepprof::export_stacks(result(), path, metric, ec);
   }
   void export_stacks(const std::filesystem::path& path, std::string_view metric, stack_source source,
                      std::error_code& ec) const {
+    const detail::own_work own;
     stepprof::export_stacks(result(), path, metric, source, ec);
   }
   /// Writes a file for speedscope. See output/speedscope.hpp.
-  void export_speedscope(const std::filesystem::path& path) const { stepprof::export_speedscope(result(), path); }
+  void export_speedscope(const std::filesystem::path& path) const {
+    const detail::own_work own;
+    stepprof::export_speedscope(result(), path);
+  }
   void export_speedscope(const std::filesystem::path& path, std::error_code& ec) const {
+    const detail::own_work own;
     stepprof::export_speedscope(result(), path, ec);
+  }
+
+  /// Writes live bytes over time to a .json, .svg or .html file. See output/memory_timeline_file.hpp.
+  void export_memory_timeline(const std::filesystem::path& path, const memory_timeline_options& options = {}) const {
+    const detail::own_work own;
+    stepprof::export_memory_timeline(result(), path, options);
+  }
+  void export_memory_timeline(const std::filesystem::path& path, const memory_timeline_options& options,
+                              std::error_code& ec) const {
+    const detail::own_work own;
+    stepprof::export_memory_timeline(result(), path, options, ec);
   }
 
   /// Adds a text under a file-level key to every trace of this profile, also to those already recorded when they are
   /// read or exported from here. Before, during and after recording.
   void add_metadata(std::string_view key, std::string_view text) {
+    const detail::own_work own;
     std::string json;
     detail::append_json_string(json, text);
     set_metadata(key, std::move(json));
   }
   /// Adds a JSON value. errc::invalid_argument when it is not one.
   void add_metadata_json(std::string_view key, std::string_view json, std::error_code& ec) {
+    const detail::own_work own;
     ec.clear();
     if (!is_valid_json(json))
       ec = detail::make_error(errc::invalid_argument, "metadata '" + std::string(key) + "': the value '" +
@@ -214,6 +249,7 @@ class profile {
 
   /// What went wrong last in a call that does not throw; empty when nothing did.
   [[nodiscard]] std::string last_error() const {
+    const detail::own_work own;
     const detail::process_lock hold(&detail::fork_state::data);
     return last_error_;
   }
@@ -297,6 +333,7 @@ inline std::string profile::description() const {
 }
 
 inline void profile::refuse(const std::error_code& ec, const char* code) noexcept {
+  const detail::own_work own;
   std::string thrown;
   detail::call_guarded(
       [&] {
@@ -307,6 +344,7 @@ inline void profile::refuse(const std::error_code& ec, const char* code) noexcep
 }
 
 inline void profile::start(std::error_code& ec) {
+  const detail::own_work own;
   ec.clear();
   if (inside_callback()) {
     ec = callback_error("start");
@@ -346,6 +384,7 @@ inline void profile::start(std::error_code& ec) {
 }
 
 inline void profile::step(std::error_code& ec) noexcept {
+  const detail::own_work own;
   ec.clear();
   if (inside_callback()) {
     ec = callback_error("step");
@@ -382,6 +421,7 @@ inline void profile::step(std::error_code& ec) noexcept {
 }
 
 inline void profile::stop(std::error_code& ec) noexcept {
+  const detail::own_work own;
   ec.clear();
   if (inside_callback() && running()) {
     ec = callback_error("stop");
@@ -525,6 +565,7 @@ inline std::optional<trace> profile::kept_result(std::string& problem) const {
 
 inline void profile::export_stacks(const std::filesystem::path& path, std::string_view metric,
                                    stack_source source) const {
+  const detail::own_work own;
   std::error_code ec;
   const std::string doing = detail::export_stacks_to(result(), path, metric, source, ec);
   if (ec == errc::no_results)
@@ -554,6 +595,7 @@ inline trace profile::with_metadata(trace result) const {
 }
 
 inline trace profile::result() const {
+  const detail::own_work own;
   std::string problem;
   std::optional<trace> found = kept_result(problem);
   if (!problem.empty()) once_.report({"accumulate_failed", problem, diagnostic_severity::error});

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <stepprof/config.hpp>
+#include <stepprof/core/own_work.hpp>
 #include <stepprof/session/diagnostics.hpp>
 #include <stepprof/session/schedule.hpp>
 #include <stepprof/trace/error.hpp>
@@ -162,7 +163,11 @@ inline schedule_answer ask(const step_schedule& steps, std::int64_t step) {
   schedule_answer answer;
   std::string thrown;
   const std::string at = "schedule: at step " + std::to_string(step) + " the callable ";
-  if (!call_guarded([&] { answer.value = steps(step); }, thrown)) {
+  const auto call = [&] {
+    const users_work users;
+    answer.value = steps(step);
+  };
+  if (!call_guarded(call, thrown)) {
     answer.problem = diagnostic{"schedule_threw", at + "threw (" + thrown + "); the step is not recorded",
                                 diagnostic_severity::error};
   } else if (!is_action(answer.value)) {

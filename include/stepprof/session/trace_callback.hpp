@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <stepprof/config.hpp>
+#include <stepprof/core/own_work.hpp>
 #include <stepprof/trace/error.hpp>
 #include <stepprof/trace/trace.hpp>
 
@@ -47,7 +48,11 @@ class trace_callback {
     std::error_code ec;
     if (!call_) return ec;
     std::string thrown;
-    if (!detail::call_guarded([&] { call_(t, ec); }, thrown))
+    const auto call = [&] {
+      const detail::users_work users;
+      call_(t, ec);
+    };
+    if (!detail::call_guarded(call, thrown))
       ec = detail::make_error(errc::callback_failed, "on_trace_ready: the callback threw: " + thrown);
     return ec;
   }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <stepprof/config.hpp>
+#include <stepprof/core/own_work.hpp>
 #include <stepprof/output/chrome_trace.hpp>
 #include <stepprof/output/gzip.hpp>
 #include <stepprof/trace/error.hpp>
@@ -233,11 +234,15 @@ inline trace_handler::trace_handler(std::string directory, trace_handler_options
 }
 
 inline std::string trace_handler::write(const trace& t, std::error_code& ec) const {
+  const detail::own_work own;
   detail::trace_file_writer file{
       directory_, options_.worker_name.empty() ? detail::default_worker_name(t) : options_.worker_name,
       options_.use_gzip ? ".gz" : "", options_.unix_time_ns ? options_.unix_time_ns() : detail::system_unix_time_ns()};
   const auto write_file = [&](const std::string& path, const std::string& final_path, std::error_code& failed) {
-    if (options_.write) return options_.write(t, path, failed);
+    if (options_.write) {
+      const detail::users_work users;
+      return options_.write(t, path, failed);
+    }
     chrome_trace_options chrome;
     chrome.trace_name = final_path;
     chrome.selection = options_.selection;

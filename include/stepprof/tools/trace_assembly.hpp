@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -310,20 +311,25 @@ inline void trace_assembly::add_memory() {
   std::stable_sort(memory.begin(), memory.end(),
                    [](const file_memory& a, const file_memory& b) { return a.time_ns < b.time_ns; });
   const std::vector<std::uint32_t> events = events_of(memory);
-  std::map<std::pair<std::pair<std::int16_t, std::int16_t>, std::uint64_t>, std::uint32_t> live;
+  struct place {
+    std::uint32_t live = npos;
+    std::uint32_t displaced = npos;  // what seemed to be live when that was allocated
+  };
+  std::map<std::tuple<std::int16_t, std::int16_t, std::uint32_t, std::uint64_t>, place> places;
   for (std::size_t i = 0; i < memory.size(); ++i) {
     memory_event m = memory[i].event;
     m.time_ns = memory[i].time_ns;
     m.event = events[i];
     m.track = thread_line(records_.lines[memory[i].line]).index;
-    const auto place = std::make_pair(std::make_pair(m.device_type, m.device_id), m.address);
-    const auto known = live.find(place);
+    place& at = places[{m.device_type, m.device_id, m.pool, m.address}];
+    std::uint32_t& block = m.has(memory_event::late) ? at.displaced : at.live;
     if (!memory[i].is_free) {
-      if (known != live.end()) ++builder_.losses().lost_frees;
-      live[place] = builder_.add_memory(m);
-    } else if (known != live.end()) {
-      m.allocation = known->second;
-      live.erase(known);
+      if (at.live != npos) ++builder_.losses().lost_frees;
+      at.displaced = at.live;
+      at.live = builder_.add_memory(m);
+    } else if (block != npos) {
+      m.allocation = block;
+      block = npos;
       builder_.add_memory(m);
     } else {
       builder_.add_unmatched_free({m.event, 1});

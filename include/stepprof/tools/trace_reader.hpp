@@ -16,6 +16,7 @@
 #include <stepprof/output/gzip.hpp>
 #include <stepprof/tools/chrome_json.hpp>
 #include <stepprof/tools/trace_assembly.hpp>
+#include <stepprof/core/own_work.hpp>
 #include <stepprof/trace/error.hpp>
 #include <stepprof/trace/trace.hpp>
 
@@ -122,10 +123,12 @@ inline trace parse_trace(std::string_view text, const trace_reader_options& opti
 }
 
 inline trace read_trace(std::istream& in, const trace_reader_options& options, std::error_code& ec) {
+  const detail::own_work own;
   return detail::read_stream(in, options, "trace file", ec);
 }
 
 inline trace read_trace_file(const std::string& path, const trace_reader_options& options, std::error_code& ec) {
+  const detail::own_work own;
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   // A directory can be opened but not read.

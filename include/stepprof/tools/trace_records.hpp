@@ -108,6 +108,11 @@ class trace_records {
     return text + ": " + what;
   }
   static std::string time(const chrome_event& e, const file_value& value, const char* field, std::int64_t& ns);
+  // A mark that only our own writer makes.
+  [[nodiscard]] bool is_true(const chrome_event& e, const char* key) const {
+    const file_value* value = own.valid ? e.arg(key) : nullptr;
+    return value != nullptr && value->boolean;
+  }
   static std::int64_t integer_arg(const chrome_event& e, std::string_view key, std::int64_t otherwise);
   std::string read_slice(const chrome_event& e);
   std::string read_async(const chrome_event& e);
@@ -445,11 +450,13 @@ inline void trace_records::read_memory(const chrome_event& e, std::int64_t time_
     m.address = address->kind == file_value::type::text ? std::strtoull(address->text.c_str(), nullptr, 10)
                                                         : address->unsigned_or(0);
   m.bytes = integer_arg(e, "Bytes", 0);
-  const file_value* free = own.valid ? e.arg("Free") : nullptr;
-  report.is_free = m.bytes < 0 || (free != nullptr && free->boolean);
+  report.is_free = m.bytes < 0 || is_true(e, "Free");
   m.total_allocated = integer_arg(e, "Total Allocated", 0);
   m.device_type = saturating_cast<std::int16_t>(integer_arg(e, "Device Type", 0));  // no other type becomes the CPU
   m.device_id = saturating_cast<std::int16_t>(integer_arg(e, "Device Id", -1));
+  m.flags = static_cast<std::uint8_t>((is_true(e, "Nested") ? memory_event::nested : 0) |
+                                      (is_true(e, "Lost") ? memory_event::lost : 0) |
+                                      (is_true(e, "Late") ? memory_event::late : 0));
   if (const file_value* pool = e.arg("Pool")) m.pool = builder.intern(pool->text);
   memory.push_back(report);
 }

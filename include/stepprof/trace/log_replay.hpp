@@ -13,6 +13,7 @@
 
 #include <stepprof/core/chunk.hpp>
 #include <stepprof/core/clock.hpp>
+#include <stepprof/core/memory_device.hpp>
 #include <stepprof/core/name_table.hpp>
 #include <stepprof/core/word.hpp>
 #include <stepprof/trace/event_list.hpp>
@@ -21,6 +22,15 @@
 STEPPROF_BEGIN_NAMESPACE
 
 namespace detail {
+
+// What a memory report says. The profiler's own allocations are told apart by where they were made.
+enum class report_kind : std::uint8_t { alloc, free, free_range, own_alloc, own_free };
+[[nodiscard]] constexpr bool is_allocation(report_kind kind) noexcept {
+  return kind == report_kind::alloc || kind == report_kind::own_alloc;
+}
+[[nodiscard]] constexpr bool is_single_free(report_kind kind) noexcept {
+  return kind == report_kind::free || kind == report_kind::own_free;
+}
 
 // What one thread did in one window, in the order of its log. Times are ticks; names are ids of the log; indices are
 // into `events`. A trace_event's times hold ticks until the collector converts them.
@@ -37,9 +47,11 @@ struct thread_record {
   struct memory_report {
     std::uint64_t ticks;
     std::uint64_t address;
-    std::uint64_t bytes;
+    std::uint64_t bytes;  // of an allocation or a range
     std::uint32_t event;
-    bool is_free;
+    std::uint32_t pool;  // id of its name, 0: the default one
+    memory_device device;
+    report_kind kind;
   };
   struct scope_stack {
     std::uint32_t event;
@@ -279,10 +291,14 @@ class log_replay {
         out_.foreign_ends.push_back({time_of(w), id_of(w), static_cast<std::uint32_t>(number_at(payload)), 0});
         break;
       case tag::alloc:
-        out_.memory.push_back({time_of(w), number_at(payload), number_at(payload + 8), innermost(), false});
-        break;
+      case tag::own_alloc:
       case tag::free:
-        out_.memory.push_back({time_of(w), number_at(payload), 0, innermost(), true});
+      case tag::own_free:
+      case tag::free_range:
+      case tag::device_alloc:
+      case tag::device_free:
+      case tag::device_free_range:
+        add_memory(w, payload);
         break;
       case tag::step:
         out_.steps.push_back({time_of(w), static_cast<std::int64_t>(number_at(payload)),
@@ -312,6 +328,27 @@ class log_replay {
       case tag::none:
         break;
     }
+  }
+
+  void add_memory(word w, const char* payload) {
+    const tag what = tag_of(w);
+    const bool is_on_device = what >= tag::device_alloc;
+    const report_kind kind = what == tag::own_alloc                            ? report_kind::own_alloc
+                             : what == tag::own_free                           ? report_kind::own_free
+                             : what == tag::alloc || what == tag::device_alloc ? report_kind::alloc
+                             : what == tag::free || what == tag::device_free   ? report_kind::free
+                                                                               : report_kind::free_range;
+    thread_record::memory_report& report = out_.memory.emplace_back();
+    report.ticks = time_of(w);
+    report.address = number_at(payload);
+    report.bytes = is_single_free(kind) ? 0 : number_at(payload + 8);
+    report.event = innermost();
+    report.pool = name_of(w);
+    report.device = memory_device();
+    report.kind = kind;
+    if (!is_on_device) return;
+    const std::uint64_t device = number_at(payload + (is_single_free(kind) ? 8 : 16));
+    report.device = {static_cast<std::int16_t>(device), static_cast<std::int16_t>(device >> 32)};
   }
 
   void begin(word w, std::uint32_t kind, std::uint64_t serial) {

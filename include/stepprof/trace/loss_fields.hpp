@@ -26,6 +26,7 @@ inline constexpr loss_field loss_fields[] = {
     {"unmatched_frees", &loss_counts::unmatched_frees},
     {"unmatched_ends", &loss_counts::unmatched_ends},
     {"lost_frees", &loss_counts::lost_frees},
+    {"late_frees", &loss_counts::late_frees},
     {"cold_chunks", &loss_counts::cold_chunks},
 };
 static_assert(sizeof(loss_fields) / sizeof(loss_fields[0]) * sizeof(std::uint64_t) == sizeof(loss_counts),

@@ -99,19 +99,28 @@ struct trace_link {
 /// One allocation or free that counts: a free whose allocation is not in the trace is not here, it is in
 /// `loss_counts::unmatched_frees`. In order of time. Sizes and sums of sizes beyond 2^63 - 1 bytes end there.
 struct memory_event {
+  enum flag : std::uint8_t {
+    nested = 1,  ///< The block lies inside a live block of another pool: its bytes are that one's, too.
+    lost = 2,    ///< A free that was never reported: the address was allocated again. At that time, but booked to where
+                 ///< the allocation was.
+    late = 4,    ///< A free that was reported after the address had been allocated again.
+  };
   std::int64_t time_ns = 0;
   std::uint64_t address = 0;
   std::int64_t bytes = 0;            ///< Negative for a free; 0 for either: see is_free().
-  std::int64_t total_allocated = 0;  ///< Live bytes of the recording on this device after this event.
+  std::int64_t total_allocated = 0;  ///< Live bytes of the recording on this device after this event, nested blocks
+                                     ///< being counted once, with what they lie in.
   std::uint32_t event = npos;        ///< The innermost scope open on that thread at that moment; npos: outside.
   std::uint32_t allocation = npos;   ///< For a free, the index of its allocation in `trace::memory()`.
   std::uint32_t track = 0;           ///< The thread that reported it.
   std::uint32_t pool = npos;         ///< Name of the pool, npos: the default pool.
   std::int16_t device_type = 0;      ///< 0 = CPU.
   std::int16_t device_id = -1;       ///< -1 on CPU.
+  std::uint8_t flags = 0;            ///< A set of `flag`.
 
   /// Not told by the sign alone: blocks of no bytes are freed, too.
   [[nodiscard]] bool is_free() const noexcept { return allocation != npos || bytes < 0; }
+  [[nodiscard]] bool has(flag f) const noexcept { return (flags & f) != 0; }
 };
 
 /// Frees that attribute no bytes because their allocation was not recorded in this window, by the scope that made them.
@@ -177,12 +186,14 @@ struct loss_counts {
   std::uint64_t dropped = 0;            ///< Begins refused because memory was full.
   std::uint64_t reentrant = 0;          ///< Of the dropped ones: begun inside the recorder itself, in a signal handler.
   std::uint64_t dropped_arguments = 0;  ///< Arguments, shapes and marks refused because memory was full.
-  std::uint64_t dropped_memory = 0;     ///< Memory reports refused because memory was full.
+  std::uint64_t dropped_memory = 0;     ///< Memory reports refused: memory was full, or in a signal handler that came
+                                        ///< upon the recorder itself.
   std::uint64_t overflow_names = 0;     ///< Scopes whose name became the overflow name.
   std::uint64_t clamps = 0;             ///< Time stamps that went backwards and were moved.
   std::uint64_t unmatched_frees = 0;    ///< Frees whose allocation is not in this window.
   std::uint64_t unmatched_ends = 0;     ///< Ends without a begin in this window.
   std::uint64_t lost_frees = 0;         ///< Allocations at an address that was live: its free was never reported.
+  std::uint64_t late_frees = 0;         ///< Frees that were reported after their address had been allocated again.
   std::uint64_t cold_chunks = 0;        ///< Chunks that a recording thread took before they had been written once.
 };
 

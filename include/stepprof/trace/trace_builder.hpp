@@ -130,6 +130,7 @@ class trace_builder {
   }
   void add_link(trace_link link) { data_.links.push_back(link); }
   void set_links_are_complete(bool complete) { data_.links_are_complete = complete; }
+  void reserve_memory(std::size_t count) { detail::reserve_large(data_.memory, count); }
   std::uint32_t add_memory(memory_event event) {
     data_.memory.push_back(event);
     return static_cast<std::uint32_t>(data_.memory.size() - 1);

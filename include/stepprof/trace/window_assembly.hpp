@@ -113,7 +113,7 @@ class window_assembly {
   std::vector<std::uint32_t> span_event_;   // event of each span
   std::vector<std::uint32_t> span_thread_;
   std::unordered_map<std::uint32_t, std::vector<std::size_t>> spans_of_;  // by thread
-  std::vector<reported_memory> memory_;
+  memory_reports memory_;
   struct input_ids {
     std::uint32_t dims, strides, types, concrete;
     bool truncated;
@@ -231,8 +231,10 @@ inline void window_assembly::add_thread(thread_part& part) {
   add_apart(part, apart);
   for (const thread_record::scope_stack& s : record.stacks) stacks_.add(event_of(s.event), s.id);
   add_facts(std::move(record.facts), event_of);
+  memory_.begin_thread(track_index);
   for (const thread_record::memory_report& m : record.memory)
-    memory_.push_back({m.ticks, m.address, m.bytes, event_of(m.event), track_index, m.is_free});
+    memory_.add(m, event_of(m.event), m.pool == 0 ? npos : name_(m.pool));
+  record.memory = {};  // there may be tens of millions
   for (const thread_record::mark& m : record.marks) {
     trace_mark mark;
     mark.time_ns = convert_(m.ticks);
@@ -367,6 +369,9 @@ inline void window_assembly::assemble(std::vector<thread_part>& threads) {
   for (thread_part& part : threads)
     if (part.record.has_strays) skip_strays(part.record.events);
   find_steps(threads);
+  std::size_t reports = 0;
+  for (const thread_part& part : threads) reports += part.record.memory.size();
+  memory_.reserve(reports);
   for (thread_part& part : threads) {
     const thread_record& record = part.record;
     const bool steps = spans_of_.find(record.thread) != spans_of_.end();
@@ -374,6 +379,7 @@ inline void window_assembly::assemble(std::vector<thread_part>& threads) {
   }
   add_steps_apart();
   match_memory(builder_, memory_, convert_);
+  memory_ = {};
   for (const auto& pause : window_.pauses) builder_.add_pause({convert_(pause.first), convert_(pause.second)});
   builder_.info().end_ns = convert_(end_ticks_);
   if (stacks_.cut() != 0)
@@ -403,8 +409,8 @@ inline void window_assembly::add_loss_notes() {
        " argument(s) or mark(s) were not recorded: the memory for events was full (raise event_budget_bytes), or their "
        "thread was ending");
   note(lost.dropped_memory, "dropped_memory",
-       " memory report(s) were not recorded: the memory for events was full (raise event_budget_bytes), or their "
-       "thread was ending");
+       " memory report(s) were not recorded: the memory for events was full (raise event_budget_bytes), their thread "
+       "was ending, or a signal handler made them inside the recorder itself");
   note(lost.overflow_names, "overflow_names",
        " scope(s) got the name \"(names overflow)\": too many distinct names; use fewer or raise event_budget_bytes");
   note(lost.clamps, "clamped_times", " time stamp(s) went backwards and were moved");
@@ -413,6 +419,8 @@ inline void window_assembly::add_loss_notes() {
   note(lost.unmatched_ends, "unmatched_ends", " end(s) of scopes had no begin in this thread's log");
   note(lost.lost_frees, "lost_frees",
        " allocation(s) were reported at an address that was live: a free was not reported");
+  note(lost.late_frees, "late_frees",
+       " free(s) were reported after their address had been allocated again; report a free before it is made");
 }
 
 }  // namespace detail

@@ -1,0 +1,2 @@
+// The one source of the program that has the operators.
+#include <stepprof/record/operator_new.hpp>

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <stepprof/analysis/op_inputs.hpp>
+#include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE

@@ -112,8 +112,8 @@ class trace_selector {
   }
   [[nodiscard]] std::string note() const {
     std::size_t scopes = 0, arrows = 0;
-    for (const bool is_taken : part_.events) scopes += is_taken ? 0 : 1;
-    for (const trace_link& link : part_.links) arrows += part_.events[link.from] && part_.events[link.to] ? 0 : 1;
+    for (const bool is_taken : part_.events) scopes += is_taken ? 0u : 1u;
+    for (const trace_link& link : part_.links) arrows += part_.events[link.from] && part_.events[link.to] ? 0u : 1u;
     return std::to_string(scopes) + " scope(s) and " + std::to_string(arrows) +
            " arrow(s) of the recording are not in this part of it";
   }

@@ -12,7 +12,7 @@
 
 #include <stepprof/analysis/memory_timeline.hpp>
 #include <stepprof/output/axis.hpp>
-#include <stepprof/output/display_width.hpp>
+#include <stepprof/output/display_text.hpp>
 #include <stepprof/output/units.hpp>
 #include <stepprof/output/xml_text.hpp>
 #include <stepprof/trace/trace.hpp>

@@ -15,6 +15,7 @@
 #include <stepprof/config.hpp>
 #include <stepprof/output/byte_sink.hpp>
 #include <stepprof/output/gzip.hpp>
+#include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -47,7 +48,7 @@ class part_planner {
     // As many pieces as the whole suggests, then halves of those that turn out too large.
     const std::size_t count = begins_ns_.size();
     const std::size_t pieces =
-        (std::max)(std::size_t{1}, (std::min)(count, static_cast<std::size_t>(bytes_of_whole / max_bytes_ + 1)));
+        (std::max)(std::size_t{1}, (std::min)(count, saturating_cast<std::size_t>(bytes_of_whole / max_bytes_ + 1)));
     for (std::size_t i = 0; i < pieces; ++i) plan(count * i / pieces, count * (i + 1) / pieces);
     return std::move(parts_);
   }

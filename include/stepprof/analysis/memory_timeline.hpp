@@ -99,6 +99,7 @@ class timeline_maker {
       const bool is_nested = m.has(memory_event::nested);
       if (!(memory_device{m.device_type, m.device_id} == options_.device)) continue;
       if (is_nested && options_.group_by == memory_group::key) continue;
+      if (m.is_free() && m.allocation == npos) continue;  // of a block that is not in this part of a recording
       const bool begins_anew = !is_nested && !m.is_free() && total != 0 && m.total_allocated == m.bytes;
       if (!is_nested) total = m.total_allocated;
       points_.push_back({since_begin(m.time_ns), m.bytes, group_of(m), begins_anew});

@@ -246,7 +246,7 @@ class chrome_trace_writer {
       out_.advance(put_device(out_.room(event_room), m));
       put_live_bytes(m, m.total_allocated);
     }
-    if (m.pool == npos) return;
+    if (m.pool == npos || (m.is_free() && m.allocation == npos)) return;
     std::int64_t& live = live_in_pool_[{m.pool, m.device_type, m.device_id}];
     live = saturating_add(live, m.bytes);
     out_.advance(put(begin_event(), "{\"ph\":\"C\",\"cat\":\"memory\",\"name\":\"Live bytes"));

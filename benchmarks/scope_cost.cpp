@@ -1,6 +1,6 @@
 // What one scope costs: off, recording, eight inside each other, in the first window of a process, on several threads,
-// with what can be attached, and where shapes, memory or stacks are recorded; in ns beside two bare clock reads interleaved in the same run, in instructions, in
-// bytes of the log and of code, and in page faults.
+// with what can be attached, and where shapes, memory or stacks are recorded; in ns beside two bare clock reads
+// interleaved in the same run, in instructions, in bytes of the log and of code, and in page faults.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>

@@ -75,7 +75,7 @@ BEGIN {
   words(all, order)
   words("trace/error.hpp output/display_text.hpp", timer_may)
   words("atomic cerrno climits cstddef cstdint cstdlib cstring ctime new type_traits", light)
-  words("array cstdio dlfcn.h errno.h fcntl.h initializer_list limits linux/futex.h pthread.h sched.h signal.h " \
+  words("array cstdio dlfcn.h link.h unwind.h errno.h fcntl.h initializer_list limits linux/futex.h pthread.h sched.h signal.h " \
         "string_view sys/mman.h sys/syscall.h sys/types.h time.h tuple unistd.h utility", light_with_reason)
 }
 

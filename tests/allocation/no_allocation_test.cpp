@@ -105,6 +105,25 @@ TEST_CASE("recording never touches the heap, from a thread's first scope on", "[
   stepprof::set_diagnostics_hook(hook);
 }
 
+// Catches: a stack, a module or an unwinder's own memory that comes from the heap.
+TEST_CASE("walking stacks never touches the heap, from a thread's first scope on", "[allocation]") {
+  if (!stepprof::detail::system_can_unwind) return;
+  const std::vector<std::string> names = many_names();
+  stepprof::profile_options options;
+  options.with_stack = true;
+  stepprof::profile prof(options);
+  std::uint64_t calls = 0;
+  std::thread([&] {
+    const std::uint64_t before = test::heap_calls();
+    record_everything(names, 4000);
+    calls = test::heap_calls() - before;
+  }).join();
+  prof.stop();
+  CHECK(calls == 0);
+  CHECK(prof.result().native_stacks().size() == 4);
+  CHECK(prof.result().losses().kept == 4000);
+}
+
 // Catches: chunks that are written for the first time by the thread that records. A million scopes are 245 chunks, or
 // 3900 pages; a system may still move a page now and then.
 TEST_CASE("a warm recording thread meets no page faults", "[allocation]") {

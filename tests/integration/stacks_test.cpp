@@ -1,5 +1,5 @@
-// Catches: stacks that are missing, shared or torn where threads, sessions and signal handlers meet. Without an adapter,
-// so frames are modules and offsets.
+// Catches: stacks that are missing, shared or torn where threads, sessions and signal handlers meet. Without an
+// adapter, so frames are modules and offsets.
 #include <support/recorded.hpp>
 
 #include <atomic>
@@ -79,6 +79,7 @@ TEST_CASE("threads and sessions each begin with or without stacks", "[stacks]") 
       CHECK(t.events().size() == 4);
       for (const stepprof::trace_event& e : t.events()) CHECK(depth_of(t, e) > 1);
       CHECK(t.notes().empty());
+      CHECK(t.info().scope_cost_ns > 3 * t.info().scope_cost_inside_ns);  // walking the stack is told, too
     }
     {
       stepprof::profile prof{stepprof::profile_options()};

@@ -34,7 +34,8 @@ inline std::string demangled(const char* name) {
 inline bool is_own_symbol(std::string_view mangled) {
   return mangled.rfind("_ZN8stepprof", 0) == 0 || mangled.rfind("_ZNK8stepprof", 0) == 0;
 }
-// Or in its headers: functions that were inlined may have no symbol.
+// Or in its headers: functions that were inlined may have no symbol. A compiler that makes one piece of code of several
+// says that it stands there, too, or in line 0.
 inline bool is_own_file(std::string_view file) {
   static const std::string folder = [] {
     const std::string here = __FILE__;
@@ -62,7 +63,9 @@ class elf_symbols : public symboliser {
     if (outermost.function.empty() && symbol.empty()) return {};
     // The symbol tells the whole name also where the debug information has only the last part of it.
     if (outermost.function.empty() || symbol.rfind("_Z", 0) == 0) outermost.function = demangled(symbol.c_str());
-    outermost.is_own = outermost.is_own || is_own_symbol(symbol);
+    if (!symbol.empty()) outermost.is_own = is_own_symbol(symbol);
+    for (source_frame& frame : frames)
+      if (frame.line == 0 || (!frame.is_own && is_own_file(frame.file))) frame.file.clear();
     return frames;
   }
 
@@ -131,7 +134,7 @@ class elf_symbols : public symboliser {
       frame.line = line;
       const char* const linkage = linkage_name(function);
       frame.function = linkage != nullptr ? demangled(linkage) : text_or_empty(dwarf_diename(&function));
-      frame.is_own = (linkage != nullptr && is_own_symbol(linkage)) || is_own_file(file);
+      frame.is_own = linkage != nullptr ? is_own_symbol(linkage) : is_own_file(file);
       frames.push_back(std::move(frame));
       if (dwarf_tag(&function) != DW_TAG_inlined_subroutine) return;
       find_call(unit, function, file, line);

@@ -1,8 +1,8 @@
-// Faster native stacks by libunwind: with this header in any one source file of a program, libunwind walks the stacks of
-// scopes (profile_options::with_stack) where the system has it: about 10 ns a frame instead of 100.
+// Faster native stacks by libunwind: with this header in any one source file of a program, libunwind walks the stacks
+// of scopes (profile_options::with_stack) where the system has it: about 10 ns a frame instead of 100.
 //
-// It is loaded when the program starts, not linked: a program that is linked with it throws its exceptions through it, too,
-// which is slower and none of a profiler's business. Link stepprof::libunwind.
+// It is loaded when the program starts, not linked: a program that is linked with it throws its exceptions through it,
+// too, which is slower and none of a profiler's business. Link stepprof::libunwind.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ STEPPROF_BEGIN_NAMESPACE
 namespace detail {
 
 // libunwind keeps what it learned of each address for each thread and never forgets it, so an address whose library was
-// unloaded could lead it astray, off the stack even. 0: the thread has not begun to walk; else how many modules had been
-// unloaded by then, and 1.
+// unloaded could lead it astray, off the stack even. 0: the thread has not begun to walk; else how many modules had
+// been unloaded by then, and 1.
 inline thread_local std::uint32_t libunwind_unloads = 0;
 
 inline int (*libunwind_backtrace)(void** out, int size) = nullptr;

@@ -41,10 +41,11 @@ struct profile_options {
   bool record_shapes = false;
   /// Keep what report_alloc() and report_free() say.
   bool profile_memory = false;
-  /// Keep the native stack of each scope: the addresses of the functions from which it was called, which cost about
-  /// 0.1 us each. Names are looked up when a result is shown; for names beside `[module+0xoffset]` include
-  /// <stepprof/adapters/elfutils.hpp>. Refused where stacks cannot be walked. In signal handlers that open scopes, an
-  /// alternative stack needs 16 KiB.
+  /// Keep the native stack of each scope: the addresses of the functions from which it was called. Takes 1 to 2 us and
+  /// 0.1 us for each, or a tenth with <stepprof/adapters/libunwind.hpp>, before the scope's own time begins. Names are
+  /// looked up when a result is shown; for names beside `[module+0xoffset]` include <stepprof/adapters/elfutils.hpp>.
+  /// Refused where stacks cannot be walked. Signal handlers that open scopes then need a stack of 16 KiB. Takes the
+  /// dynamic linker's lock for a moment.
   bool with_stack = false;
   /// With `with_stack`: frames kept of each stack, the innermost ones. 1 to 256. Scopes with more are counted
   /// (`stacks_cut`).

@@ -36,6 +36,7 @@ class window_control {
     for (name_table& table : the_names.runtime) table.set_limit(name_blocks == 0 ? 1 : name_blocks);
     the_pool.prewrite((std::min)(the_pool.budget_blocks(), first_prewrite_blocks));
     cost_ = measure_recording_cost();
+    if ((flags_ & flag_stacks) != 0 && cost_.ticks > 0) cost_.ticks += measure_stack_ticks();
     the_pool.reset_high_water();
     begin_name_session();
     open_ = false;

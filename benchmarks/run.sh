@@ -36,7 +36,7 @@ for program in $programs; do
   fi
 done
 
-sh "$root/cmake/install-dependencies.sh" compiler cmake ninja fmt json eigen zlib --wish isal
+sh "$root/cmake/install-dependencies.sh" compiler cmake ninja fmt json eigen zlib --wish isal torch openblas
 # shellcheck disable=SC2086
 build benchmarks ${programs:-} >&2
 

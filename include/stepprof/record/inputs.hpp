@@ -130,9 +130,13 @@ class input_encoder {
     if (strides) put_bytes(tensor.strides, tensor.rank * 8);
   }
 
-  void write() noexcept {
+  // What write() writes.
+  [[nodiscard]] record_part finish() noexcept {
     if (full_) bytes_[size_++] = static_cast<unsigned char>(input_mark::truncated);
-    const record_part part{bytes_, static_cast<std::uint32_t>(size_)};
+    return {bytes_, static_cast<std::uint32_t>(size_)};
+  }
+  void write() noexcept {
+    const record_part part = finish();
     cold_paths()->append(make_what(tag::inputs, 0), false, &part, 1, 0);
   }
 
@@ -182,9 +186,9 @@ class input_encoder {
     if (fits(1) || mark == input_mark::list_end) bytes_[size_++] = static_cast<unsigned char>(mark);
   }
   void put_bytes(const void* data, std::size_t bytes) noexcept {
-    if (size_ > capacity - bytes) return;  // never: fits() was asked. For the compiler's sake
-    const auto* const from = static_cast<const unsigned char*>(data);
-    for (std::size_t i = 0; i < bytes; ++i) bytes_[size_ + i] = from[i];
+    // More never comes: fits() was asked. For the compiler's sake. Nothing may have no address.
+    if (size_ > capacity - bytes || bytes == 0) return;
+    STEPPROF_MEMCPY(bytes_ + size_, data, bytes);
     size_ += bytes;
   }
 

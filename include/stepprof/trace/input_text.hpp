@@ -26,7 +26,7 @@ enum class boolean_byte : unsigned char {};
 inline std::string number_text(boolean_byte value) {
   return number_text(static_cast<unsigned char>(value) != 0);
 }
-// A whole floating-point scalar shows that it is one, below 1e10: 1 is "1.", as torch prints it.
+// A floating-point scalar always shows that it is one: 1 is "1.", as torch prints it.
 inline std::string number_text(double value) {
   if (value != value) return "nan";
   if (value > 1.7976931348623157e308) return "inf";
@@ -35,7 +35,7 @@ inline std::string number_text(double value) {
   // 17 digits: what torch prints, and enough to read the same value back.
   const auto end = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 17).ptr;
   std::string text(digits, end);
-  if (text.find_first_of(".e") == std::string::npos && value < 1e10 && value > -1e10) text += '.';
+  if (text.find_first_of(".e") == std::string::npos) text += '.';
   return text;
 }
 

@@ -44,6 +44,10 @@ lines=$(mktemp)
 trap 'rm -f -- "$lines"' EXIT
 header=
 for program in ${programs:-$all}; do
+  if [ ! -x "$build_dir/benchmarks/$program" ]; then
+    echo "run.sh: $program was not built: what it measures is not installed" >&2
+    continue
+  fi
   # shellcheck disable=SC2086
   "$build_dir/benchmarks/$program" --lines "$lines" $quick $header
   header=--no-header

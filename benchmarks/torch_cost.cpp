@@ -35,9 +35,7 @@ class training {
     const torch::Tensor activation = torch::relu(torch::linear(points_, hidden_->weight, hidden_->bias));
     return torch::cross_entropy_loss(torch::linear(activation, last_->weight, last_->bias), labels_);
   }
-  std::vector<torch::Tensor> parameters() const {
-    return {hidden_->weight, hidden_->bias, last_->weight, last_->bias};
-  }
+  std::vector<torch::Tensor> parameters() const { return {hidden_->weight, hidden_->bias, last_->weight, last_->bias}; }
 
   torch::nn::Linear hidden_{512, 512};
   torch::nn::Linear last_{512, 10};
@@ -110,23 +108,25 @@ stepprof::pair_comparison compare(const work& w, const std::function<void()>& be
 
 void measure(benchmark::report& out, const work& w, const char* target) {
   our_recording ours;
-  const auto by_us = compare(w, [&] { ours.begin(w.run); }, [&] { ours.end(); }, out.quick());
-  const auto by_torch = compare(w, [&] { torch_recording::begin(w.run); }, &torch_recording::end, out.quick());
+  const auto by_us = compare(
+      w, [&] { ours.begin(w.run); }, [&] { ours.end(); }, out.quick());
+  const auto by_torch = compare(
+      w, [&] { torch_recording::begin(w.run); }, &torch_recording::end, out.quick());
   const auto scopes = static_cast<double>(ours.events) / static_cast<double>(w.number + 1);
   out.add({w.name + "_ours", w.what + ", recorded by us", by_us.ratio.value * by_us.a.median_ns() / 1000, "us",
            "unrecorded", by_us.a.median_ns() / 1000, target});
   out.add({w.name + "_torch", w.what + ", recorded by libtorch", by_torch.ratio.value * by_torch.a.median_ns() / 1000,
            "us", "unrecorded", by_torch.a.median_ns() / 1000, ""});
-  out.add({w.name + "_ns_per_op", w.what + ": cost of an op", by_us.difference_ns.value / scopes, "ns", "libtorch's own",
-           by_torch.difference_ns.value / scopes, ""});
+  out.add({w.name + "_ns_per_op", w.what + ": cost of an op", by_us.difference_ns.value / scopes, "ns",
+           "libtorch's own", by_torch.difference_ns.value / scopes, ""});
   out.add({w.name + "_ops", w.what + ": scopes", scopes, "scopes", "", 0, ""});
 }
 
 // With the adapter in place and no profile, against without it.
 void measure_off(benchmark::report& out, const work& w, const char* target) {
   std::unique_ptr<stepprof::torch_observer> observer;
-  const auto off = compare(w, [&] { observer = std::make_unique<stepprof::torch_observer>(); },
-                           [&] { observer.reset(); }, out.quick());
+  const auto off = compare(
+      w, [&] { observer = std::make_unique<stepprof::torch_observer>(); }, [&] { observer.reset(); }, out.quick());
   out.add({w.name + "_off", w.what + ", adapter there, no profile", off.ratio.value * off.a.median_ns() / 1000, "us",
            "without the adapter", off.a.median_ns() / 1000, target});
 }

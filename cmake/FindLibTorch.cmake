@@ -1,6 +1,6 @@
 # find_package(LibTorch): PyTorch's C++ library as the target LibTorch::LibTorch. A project that has called
-# find_package(Torch) before keeps what that found. Otherwise libtorch is found by its files, as Debian's libtorch-dev and
-# the archives of pytorch.org have them: torch's own package asks loudly for CUDA and Caffe2, and Debian's is incomplete.
+# find_package(Torch) before keeps what that found. Otherwise libtorch is found by its files, where Debian's libtorch-dev
+# and the archives of pytorch.org have them: torch's own package asks loudly for CUDA and Caffe2.
 include(FindPackageHandleStandardArgs)
 if(TARGET torch AND TORCH_LIBRARIES)
   set(LibTorch_LIBRARY ${TORCH_LIBRARIES})

@@ -53,6 +53,7 @@ int main(int argc, char** argv) try {
   options.record_shapes = true;
   options.profile_memory = true;
 
+  // [torch]
   const stepprof::torch_observer torch_ops;  // from here on, profiles record what libtorch does
   stepprof::profile prof(options);
   for (int step = 0; step < 10; ++step) {
@@ -65,6 +66,7 @@ int main(int argc, char** argv) try {
     prof.step();
   }
   prof.stop();
+  // [/torch]
 
   std::cout << "Where the time went:\n" << prof.key_averages().table("self_cpu_time_total", 10);
   stepprof::key_averages_options by_shape;

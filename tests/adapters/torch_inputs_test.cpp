@@ -35,10 +35,27 @@ std::string printed(const c10::IValue& value) {
 // Catches: "1" for 1., "true" for True, rounded digits, list elements of one type read as another's.
 TEST_CASE("scalars and lists of scalars are written as libtorch prints them", "[torch_inputs]") {
   const double infinity = std::numeric_limits<double>::infinity();
-  const std::vector<c10::IValue> scalars = {
-      1,     -7,   std::int64_t{1} << 62, true,  false, 1.0,  0.1,       0.0, 1e9, 1e10, -1e10, 12345.678, 1e-5, 1e300,
-      2.5e9, -3.0, infinity,              -infinity,    std::nan(""), c10::complex<double>(1, 2),
-      c10::complex<double>(0.5, -1.25)};
+  const std::vector<c10::IValue> scalars = {1,
+                                            -7,
+                                            std::int64_t{1} << 62,
+                                            true,
+                                            false,
+                                            1.0,
+                                            0.1,
+                                            0.0,
+                                            1e9,
+                                            1e10,
+                                            -1e10,
+                                            12345.678,
+                                            1e-5,
+                                            1e300,
+                                            2.5e9,
+                                            -3.0,
+                                            infinity,
+                                            -infinity,
+                                            std::nan(""),
+                                            c10::complex<double>(1, 2),
+                                            c10::complex<double>(0.5, -1.25)};
   for (const c10::IValue& value : scalars) {
     const auto texts = texts_of({value});
     CHECK(texts.concrete == printed(value));
@@ -72,10 +89,10 @@ TEST_CASE("what torch does not show is an input without type and value", "[torch
 }
 
 TEST_CASE("tensors have sizes, strides and libtorch's name of the element type", "[torch_inputs]") {
-  const auto texts = texts_of({torch::ones({2, 3}).t(), torch::ones({4}, torch::kLong), torch::ones({}, torch::kBool),
-                               torch::ones({1}, torch::kHalf), torch::ones({1}, torch::kComplexFloat),
-                               torch::ones({1}, torch::kByte), torch::ones({5}, torch::kDouble),
-                               torch::eye(3).to_sparse()});
+  const auto texts =
+      texts_of({torch::ones({2, 3}).t(), torch::ones({4}, torch::kLong), torch::ones({}, torch::kBool),
+                torch::ones({1}, torch::kHalf), torch::ones({1}, torch::kComplexFloat), torch::ones({1}, torch::kByte),
+                torch::ones({5}, torch::kDouble), torch::eye(3).to_sparse()});
   CHECK(texts.dims == "[[3, 2], [4], [], [1], [1], [1], [5], [3, 3]]");
   CHECK(texts.strides == "[[1, 3], [1], [], [1], [1], [1], [1], []]");  // a sparse tensor has none
   CHECK(texts.types ==
@@ -106,8 +123,11 @@ TEST_CASE("lists of tensors are kept apart, of real ops", "[torch_inputs]") {
 
 // Catches: inputs boxed and written although nobody asked for them.
 TEST_CASE("without record_shapes there are no inputs", "[torch_inputs]") {
-  const stepprof::trace t =
-      test::recorded_torch([] { torch::ones({2, 3}).t(); }, test::torch_options(/*shapes*/ false));
+  const stepprof::trace t = test::recorded_torch(
+      [] {
+        torch::ones({2, 3}).t();
+      },
+      test::torch_options(/*shapes*/ false));
   for (std::uint32_t i = 0; i < t.events().size(); ++i) CHECK(detail_of(t, i).input_dims == stepprof::npos);
   CHECK(t.events().size() > 3);
 }

@@ -54,8 +54,8 @@ class training {
     return torch::cross_entropy_loss(torch::linear(activation, parameters_[2], parameters_[3]), labels_);
   }
 
-  std::vector<torch::Tensor> parameters_ = {test::parameter({64, 32}), test::parameter({64}),
-                                            test::parameter({10, 64}), test::parameter({10})};
+  std::vector<torch::Tensor> parameters_ = {test::parameter({64, 32}), test::parameter({64}), test::parameter({10, 64}),
+                                            test::parameter({10})};
   torch::Tensor points_ = torch::rand({16, 32}), labels_ = torch::zeros({16}, torch::kLong);
 };
 
@@ -97,9 +97,9 @@ std::vector<report> allocations(const std::vector<report>& reports) {
   return result;
 }
 
-// libtorch books a report to every range that holds its time, both ends included, and this version keeps begin and length
-// of a range each in whole microseconds: an end may come out two of them too early, and near a border the report goes to
-// neighbours or to what lies around. So our scope is one of the ranges there, and where no border is near the innermost.
+// libtorch books a report to every range that holds its time, both ends included, and this version keeps begin and
+// length of a range each in whole microseconds: an end may come out two of them too early, and near a border the report
+// goes to others, too. So our scope is one of the ranges there, and where no border is near it is the innermost.
 constexpr std::int64_t near_us = 2;
 void check_scope(const report& ours, const report& torchs, const std::vector<range>& ranges) {
   bool is_among = false, is_near_border = false;
@@ -115,7 +115,8 @@ void check_scope(const report& ours, const report& torchs, const std::vector<ran
   if (!is_near_border && innermost != nullptr) CHECK(innermost->name == ours.scope);
 }
 
-void check_reports(const std::vector<report>& ours, const std::vector<report>& torchs, const std::vector<range>& ranges) {
+void check_reports(const std::vector<report>& ours, const std::vector<report>& torchs,
+                   const std::vector<range>& ranges) {
   REQUIRE(ours.size() == torchs.size());
   for (std::size_t i = 0; i < ours.size(); ++i) {
     CAPTURE(i, ours[i].scope);
@@ -135,8 +136,8 @@ TEST_CASE("calls and bytes of every op are libtorch's own, block by block", "[to
   CHECK(ours.calls == torchs.calls);
   CHECK(ours.memory.size() > 70);
   check_reports(ours.memory, torchs.memory, torchs.ranges);
-  // libtorch's table of blocks outlives its windows (as its Total Allocated drifts): from the second window on it may take
-  // a block for known that was allocated outside, when its address is that of one that it saw before. Frees alone differ.
+  // libtorch's table of blocks outlives its windows (as its Total Allocated drifts): from the second window on it may
+  // take a block for known that was allocated outside, at the address of one that it saw before. Only frees differ.
   for (int block = 0; block < 3; ++block) {
     ours = by_us([&] { model.steps(3); });
     torchs = by_torch([&] { model.steps(3); });

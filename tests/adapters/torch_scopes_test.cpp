@@ -59,13 +59,15 @@ TEST_CASE("the engine's wrapper shows the number of its node and is no end of an
     CHECK(number_of(t, outer) == number_of(t, inner));
     CHECK(detail_of(t, outer).forward_thread == detail_of(t, inner).forward_thread);
   }
-  for (const std::string& node : {std::string("torch::autograd::AccumulateGrad"), wrapper + "torch::autograd::AccumulateGrad"})
+  for (const std::string& node :
+       {std::string("torch::autograd::AccumulateGrad"), wrapper + "torch::autograd::AccumulateGrad"})
     CHECK(number_of(t, event_named(t, node)) == -1);
   CHECK(arrows_of(t) == arrow_counts{{"aten::exp -> ExpBackward0", 1}, {"aten::sum -> SumBackward0", 1}});
 }
 
 // Catches: a callback that every op pays for although nothing is recorded; inputs asked for in vain.
-TEST_CASE("libtorch has a callback only while something is recorded, and boxes inputs only for shapes", "[torch_scopes]") {
+TEST_CASE("libtorch has a callback only while something is recorded, and boxes inputs only for shapes",
+          "[torch_scopes]") {
   const auto needs_inputs = [] { return at::getStepCallbacks(at::RecordScope::FUNCTION).needs_inputs_; };
   CHECK_FALSE(at::hasGlobalCallbacks());
   const stepprof::torch_observer observer;
@@ -91,7 +93,8 @@ TEST_CASE("libtorch has a callback only while something is recorded, and boxes i
   }
 }
 
-TEST_CASE("an observer that comes while a profile records, goes and comes again records what lies between", "[torch_scopes]") {
+TEST_CASE("an observer that comes while a profile records, goes and comes again records what lies between",
+          "[torch_scopes]") {
   const torch::Tensor x = torch::ones({2});
   stepprof::profile prof(test::torch_options());
   x.neg();
@@ -201,7 +204,7 @@ TEST_CASE("retain_graph: the first pass gets the arrows, later ones only numbers
   for (const stepprof::trace_link& link : stepprof::flow_pairs(t)) CHECK(link.to != nodes[1]);
 }
 
-// y = x^3: the gradient is made inside PowBackward0 of pow(x, 2), of a product with the number 3 (whose node libtorch calls
+// y = x^3: the gradient is made inside PowBackward0 of pow(x, 2), of a product with the number 3 (whose node is called
 // MulBackward1) and of one with the gradient of y, and is a graph itself. Its pass runs the nodes of those three ops.
 TEST_CASE("create_graph: arrows level by level", "[torch_scopes]") {
   const torch::Tensor x = parameter({1});
@@ -224,7 +227,8 @@ TEST_CASE("create_graph: arrows level by level", "[torch_scopes]") {
   }
   CHECK(first == 1);
   CHECK(second == 3);
-  CHECK(arrows_of(t) == arrow_counts{{"aten::pow -> PowBackward0", 2}, {"aten::mul -> MulBackward0", 1},
+  CHECK(arrows_of(t) == arrow_counts{{"aten::pow -> PowBackward0", 2},
+                                     {"aten::mul -> MulBackward0", 1},
                                      {"aten::mul -> MulBackward1", 1}});
   test::check_rules(t);
 }

@@ -45,7 +45,8 @@ struct nested : torch::autograd::Function<nested> {
 }  // namespace
 
 // The issue of every profiler that follows one thread: torch's own sees only threads that it starts itself.
-TEST_CASE("a plain thread is recorded, its memory too, and its arrows cross threads when it is gone", "[torch_threads]") {
+TEST_CASE("a plain thread is recorded, its memory too, and its arrows cross threads when it is gone",
+          "[torch_threads]") {
   torch::Tensor y, kept;
   const stepprof::trace t = recorded_torch([&] {
     std::thread([&] {

@@ -1,7 +1,7 @@
 // Catches: an adapter for libtorch that loses, invents or renames an op, its inputs, its memory or its arrow.
 //
-// The program is run; what it wrote is read with a JSON library only, and compared with what torch 2.14.1 recorded of the
-// same network in Python (golden/torch-2.14.1-seed-capture.json) and with the tables that it printed.
+// The program is run; what it wrote is read with a JSON library only, and compared with what torch 2.14.1 recorded of
+// the same network in Python (golden/torch-2.14.1-seed-capture.json) and with the tables that it printed.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -190,12 +190,12 @@ TEST_CASE("35 arrows join the ops and the nodes that torch's join", "[torch_trai
     CHECK(a.to->forward_thread() == a.from->tid);
   }
   CHECK(run().trace.arrows.size() == 35);
-  CHECK(pairs == std::map<std::pair<std::string, std::string>, int>{
-                     {{"aten::t", "TBackward0"}, 10},
-                     {{"aten::addmm", "AddmmBackward0"}, 10},
-                     {{"aten::relu", "ReluBackward0"}, 5},
-                     {{"aten::_log_softmax", "LogSoftmaxBackward0"}, 5},
-                     {{"aten::nll_loss_forward", "NllLossBackward0"}, 5}});
+  CHECK(pairs ==
+        std::map<std::pair<std::string, std::string>, int>{{{"aten::t", "TBackward0"}, 10},
+                                                           {{"aten::addmm", "AddmmBackward0"}, 10},
+                                                           {{"aten::relu", "ReluBackward0"}, 5},
+                                                           {{"aten::_log_softmax", "LogSoftmaxBackward0"}, 5},
+                                                           {{"aten::nll_loss_forward", "NllLossBackward0"}, 5}});
 }
 
 TEST_CASE("the first three sequence numbers and their ops", "[torch_training]") {
@@ -204,8 +204,7 @@ TEST_CASE("the first three sequence numbers and their ops", "[torch_training]") 
   const written_trace& trace = run().trace;
   CHECK(with_number(trace, 28) ==
         numbered{{"aten::linear", 0}, {"aten::t", 0}, {wrapper + "TBackward0", 1}, {"TBackward0", 1}});
-  CHECK(with_number(trace, 29) ==
-        numbered{{"aten::addmm", 0}, {wrapper + "AddmmBackward0", 1}, {"AddmmBackward0", 1}});
+  CHECK(with_number(trace, 29) == numbered{{"aten::addmm", 0}, {wrapper + "AddmmBackward0", 1}, {"AddmmBackward0", 1}});
   CHECK(with_number(trace, 30) == numbered{{"aten::relu", 0}, {wrapper + "ReluBackward0", 1}, {"ReluBackward0", 1}});
   // Seven nodes a step, five steps. The first gradient, which makes no node, sees the number of the next one.
   for (std::int64_t number = 27; number <= 63; ++number) {

@@ -68,8 +68,8 @@ inline std::string dims_of(const stepprof::trace& t, std::uint32_t event) {
   return std::string(t.text(detail_of(t, event).input_dims));
 }
 
-// "aten::mul -> MulBackward0" and how often. Every arrow joins a number to the same number, and the node names the thread
-// of the op.
+// "aten::mul -> MulBackward0" and how often. Every arrow joins a number to the same number, and the node names the
+// thread of the op.
 inline std::map<std::string, int> arrows_of(const stepprof::trace& t) {
   std::map<std::string, int> arrows;
   for (const stepprof::trace_link& link : stepprof::flow_pairs(t)) {

@@ -21,19 +21,19 @@ STEPPROF_BEGIN_NAMESPACE
 ///
 /// - Every op and every other range that libtorch knows (at::RecordFunction), with name and kind: nodes of the backward
 ///   pass are `backward_op`, RECORD_USER_SCOPE is `user_annotation`, all others are `op`.
-/// - Sequence numbers, and for backward nodes the thread of the forward op: the arrows of the trace. The engine's wrapper
-///   around a node shows the node's number. Nodes whose forward op was not recorded have number, no thread and no arrow.
+/// - Sequence numbers, and for backward nodes the thread of the forward op: the arrows of the trace. The wrapper that
+///   the engine puts around a node shows the node's number. A node whose forward op was not recorded has no arrow.
 /// - With record_shapes sizes, strides, element types and scalars of the inputs. Copying those is most of the cost.
 /// - With profile_memory what the CPU allocator gives and gets back, in the bytes that were asked for.
 ///
 /// Nothing is added to an op while no profile records, and a load to an allocation. libtorch's own profiler may run at
 /// the same time; neither sees the other.
 ///
-/// May be made and destroyed at any time, also while a profile records and other threads run ops; but libtorch reads the
-/// CPU allocator without synchronisation, so best before other threads are started. Several at a time are as one. Ops that
-/// are open when the last one is destroyed end as they do; what was allocated under it is then still reported when freed.
-/// An op that is ended out of order, or on another thread, is shown on an async track, with self time 0; of those with
-/// the same name on the same thread, the one that began last is taken to end first. Any thread.
+/// May be made and destroyed at any time, also while a profile records and other threads run ops; but libtorch reads
+/// the CPU allocator without synchronisation, so best before other threads are started. Several at a time are as one.
+/// Ops that are open when the last one is destroyed end as they do; what was allocated under it is then still reported
+/// when freed. An op that is ended out of order, or on another thread, is shown on an async track, with self time 0; of
+/// those with the same name on the same thread, the one that began last is taken to end first. Any thread.
 class torch_observer {
  public:
   /// errc::unsupported when the program has had more than four CPU allocators while observers were made: there is no
@@ -85,8 +85,8 @@ inline void follow_gate(std::uint32_t flags) noexcept {
   }
   if (flags == 0 || state.handle != at::INVALID_CALLBACK_HANDLE) return;
   state.with_inputs = with_inputs;
-  state.handle = at::addGlobalCallback(
-      at::RecordFunctionCallback(&begin_torch_scope, &end_torch_scope).needsInputs(with_inputs));
+  state.handle =
+      at::addGlobalCallback(at::RecordFunctionCallback(&begin_torch_scope, &end_torch_scope).needsInputs(with_inputs));
 }
 
 }  // namespace detail
@@ -98,9 +98,10 @@ inline void torch_observer::install(std::error_code& ec) {
   const detail::control_lock hold;
   if (state.count == 0) {
     if (!state.memory.install()) {
-      ec = detail::make_error(errc::unsupported,
-                              "torch_observer: the CPU allocator was replaced more than 4 times between observers; keep "
-                              "one observer, or make it after the last c10::SetCPUAllocator");
+      ec =
+          detail::make_error(errc::unsupported,
+                             "torch_observer: the CPU allocator was replaced more than 4 times between observers; keep "
+                             "one observer, or make it after the last c10::SetCPUAllocator");
       return;
     }
     detail::add_gate_listener(&detail::follow_gate);

@@ -74,7 +74,7 @@ struct torch_list_iterator {
 // A list of numbers, all of one type; false when it is none.
 template <class List, class T, class Is, class To>
 bool add_torch_numbers(input_encoder& out, c10::ArrayRef<c10::IValue> list, Is is, To to) {
-  T values[most_shown_in_torch_list] = {};
+  T values[most_shown_in_torch_list];
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (!(list[i].*is)()) return false;
     values[i] = (list[i].*to)();
@@ -86,8 +86,10 @@ bool add_torch_numbers(input_encoder& out, c10::ArrayRef<c10::IValue> list, Is i
 inline void add_torch_list(input_encoder& out, const c10::IValue& value) {
   const c10::ArrayRef<c10::IValue> list = value.toListRef();
   const bool is_long = list.size() > most_shown_in_torch_list;
-  if (value.isTensorList())
-    return out.add(input_list(torch_list_iterator{list.begin()}, torch_list_iterator{is_long ? list.begin() : list.end()}));
+  // The type of a list is asked for only where its values leave it open: that is a call into libtorch.
+  if ((list.empty() || list[0].isTensor()) && value.isTensorList())
+    return out.add(
+        input_list(torch_list_iterator{list.begin()}, torch_list_iterator{is_long ? list.begin() : list.end()}));
   using v = c10::IValue;
   if (is_long || !(add_torch_numbers<scalar_list, std::int64_t>(out, list, &v::isInt, &v::toInt) ||
                    add_torch_numbers<real_list, double>(out, list, &v::isDouble, &v::toDouble) ||

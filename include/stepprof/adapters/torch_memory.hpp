@@ -1,8 +1,8 @@
 // Memory reports of libtorch's CPU allocator: an allocator around it, which reports what passes through.
 //
-// libtorch's own reports go to an object that each thread has to be given, under a lock and through a table of all blocks;
-// threads without one are lost. An allocator sees all threads, knows the bytes asked for, and costs a load where nothing
-// is recorded.
+// libtorch's own reports go to an object that each thread has to be given, under a lock and through a table of all
+// blocks; threads without one are lost. An allocator sees all threads, knows the bytes asked for, and costs a load
+// where nothing is recorded.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@
 STEPPROF_BEGIN_NAMESPACE
 namespace detail {
 
-// One place for an allocator of the program's. Deleters are plain functions, so each place has its own. Never destroyed:
-// tensors keep the address of their allocator, and blocks their deleter, after the adapter is gone.
+// One place for an allocator of the program's. Deleters are plain functions, so each place has its own. Never
+// destroyed: tensors keep the address of their allocator, and blocks their deleter, after the adapter is gone.
 //
 // allocate() has lost its const in libtorch 2.3, and copy_data() has come: one of each pair overrides.
 template <int Place>

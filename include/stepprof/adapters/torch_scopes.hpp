@@ -73,8 +73,8 @@ inline bool is_torch_wrapper(const char* name, std::size_t size) noexcept {
   return size > length && name[1] == 'u' && std::memcmp(name, prefix, length) == 0;
 }
 
-// RecordFunction::inputs() asks, where NDEBUG is not defined, for a mark that a libtorch built with NDEBUG, as all packages
-// are, never sets: in a program's debug build it only throws. An explicit instantiation may name the member behind it.
+// RecordFunction::inputs() asks, where NDEBUG is not defined, for a mark that a libtorch built with NDEBUG never sets:
+// in the debug build of a program it only throws. An explicit instantiation may name the member behind it.
 template <auto Member>
 struct torch_inputs_access {
   friend c10::ArrayRef<const c10::IValue> inputs_of_torch(const at::RecordFunction& op) { return op.*Member; }
@@ -105,7 +105,7 @@ inline std::unique_ptr<at::ObserverContext> begin_torch_scope(const at::RecordFu
 
   auto scope = std::make_unique<torch_scope>();  // first: it may throw
   const scope_kind kind = kind_of_torch(op.scope());
-  // The wrapper is still the innermost scope: it gets the number of the node that it executes. It is no end of an arrow.
+  // The wrapper is still the innermost scope: it gets the number of the node that it executes, but no arrow.
   if (is_wrapped && kind == scope_kind::backward_op && op.seqNr() >= 0) write_link(forward_of(op));
 
   const char* const name = op.name();
@@ -116,8 +116,7 @@ inline std::unique_ptr<at::ObserverContext> begin_torch_scope(const at::RecordFu
   scope->end_what = what_of(tag::end, id);
   mine.wrapper_begins = is_torch_wrapper(name, size);
   write_torch_number(op, kind, scope->thread);
-  if ((flags & flag_shapes) != 0 && !inputs_of_torch(op).empty())
-    write_torch_inputs(inputs_of_torch(op));
+  if ((flags & flag_shapes) != 0 && !inputs_of_torch(op).empty()) write_torch_inputs(inputs_of_torch(op));
   return scope;
 }
 

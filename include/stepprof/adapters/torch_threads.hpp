@@ -14,20 +14,20 @@ namespace detail {
 
 // Trivial, so that reading it needs no guard.
 struct torch_thread {
-  void* spare;                 // scopes to be used again, see torch_scope
-  std::uint32_t spare_count;   // at most torch_scope::most_spare
-  bool keeps_spares;           // until the thread ends
+  void* spare;                // scopes to be used again, see torch_scope
+  std::uint32_t spare_count;  // at most torch_scope::most_spare
+  bool keeps_spares;          // until the thread ends
   bool ended;
   bool wrapper_begins;         // the last thing that happened here was the begin of the engine's wrapper around a node
   std::uint64_t torch_thread;  // libtorch's number of this thread; 0: not asked yet
 };
-inline STEPPROF_SHARED STEPPROF_CONSTINIT thread_local torch_thread this_torch_thread = {nullptr, 0, false, false, false,
-                                                                                         0};
+inline STEPPROF_SHARED STEPPROF_CONSTINIT thread_local torch_thread this_torch_thread = {nullptr, 0,     false,
+                                                                                         false,   false, 0};
 
-// Which of our logical threads a thread of libtorch's numbering is. A graph's nodes keep libtorch's number of the forward
-// thread, which may be gone when they run. Both numbers are dense and never used again in a process, so a fixed table
-// does: a later thread takes the place of the one that began `places` threads before it, and links to that one are then
-// without a thread. No lock, no allocation.
+// Which of our logical threads a thread of libtorch's numbering is. A graph's nodes keep libtorch's number of the
+// forward thread, which may be gone when they run. Both numbers are dense and never used again in a process, so a fixed
+// table does: a later thread takes the place of the one that began `places` threads before it, and links to that one
+// are then without a thread. No lock, no allocation.
 class torch_thread_table {
  public:
   static constexpr std::size_t places = 65536;

@@ -83,10 +83,10 @@ enum class input_mark : unsigned char {
   tensor = 1,  // u8 rank, u8 has strides, u8 length of dtype, dtype, i64 sizes[rank], i64 strides[rank]
   list_begin = 2,
   list_end = 3,
-  scalar = 4,       // u8 argument_type, 8 bytes
-  scalar_list = 5,  // u16 count, i64 values[count]
-  truncated = 6,    // the inputs behind this did not fit
-  real_list = 7,    // u16 count, double values[count]
+  scalar = 4,        // u8 argument_type, 8 bytes
+  scalar_list = 5,   // u16 count, i64 values[count]
+  truncated = 6,     // the inputs behind this did not fit
+  real_list = 7,     // u16 count, double values[count]
   boolean_list = 8,  // u16 count, u8 values[count]
   complex = 9,       // double real, double imaginary
 };
@@ -145,7 +145,8 @@ class input_encoder {
   void add_kind(const T& value, value_tag<value_kind::text>) noexcept {
     static_assert(is_described<T>::value,
                   "stepprof::inputs: an input must be a bool, a number, an enum, a scalar_list, a real_list, a "
-                  "boolean_list, a complex_scalar, an input_list, no_input{}, or of a type that stepprof::input_traits is specialised for");
+                  "boolean_list, a complex_scalar, an input_list, no_input{}, or of a type that stepprof::input_traits "
+                  "is specialised for");
     if constexpr (is_described<T>::value) add(input_traits<T>::describe(value));
   }
   template <class T>
@@ -231,8 +232,8 @@ STEPPROF_COLD void write_inputs(const Inputs& inputs) noexcept {
 }  // namespace detail
 
 /// The inputs of an operation, in order: values whose type has input_traits, input_description, numbers, bools and
-/// enums (as their number), complex_scalar, scalar_list, real_list, boolean_list, input_list(first, last), no_input{}. Looked at only while shapes are recorded.
-/// What does not fit into 2 KiB is left out and the trace says so.
+/// enums (as their number), complex_scalar, scalar_list, real_list, boolean_list, input_list(first, last), no_input{}.
+/// Looked at only while shapes are recorded. What does not fit into 2 KiB is left out and the trace says so.
 template <class... Values>
 [[nodiscard]] detail::input_values<Values...> inputs(const Values&... values) noexcept {
   return detail::refer_to(values...);

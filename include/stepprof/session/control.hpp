@@ -15,8 +15,8 @@ STEPPROF_BEGIN_NAMESPACE
 
 namespace detail {
 
-// Told what the gate holds: before it opens, and with 0 after it has closed. Under the control lock, so it must not call a
-// profile.
+// Told what the gate holds: before it opens, and with 0 after it has closed. Under the control lock, so it must not
+// call a profile.
 using gate_listener = void (*)(std::uint32_t flags) noexcept;
 
 // Under fork_state::control.

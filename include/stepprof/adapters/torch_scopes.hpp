@@ -10,11 +10,32 @@
 #include <ATen/record_function.h>
 
 #include <stepprof/adapters/torch_inputs.hpp>
+#include <stepprof/adapters/torch_names.hpp>
 #include <stepprof/adapters/torch_threads.hpp>
 #include <stepprof/record/record_function.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 namespace detail {
+
+// Frees what a thread has when it ends. Ops that run even later take and free memory of their own.
+struct torch_thread_end {
+  ~torch_thread_end() {
+    torch_thread& mine = this_torch_thread;
+    mine.ended = true;
+    delete mine.names;
+    mine.names = nullptr;
+    while (mine.spare != nullptr) {
+      void* const block = mine.spare;
+      mine.spare = *static_cast<void**>(block);
+      ::operator delete(block);
+    }
+  }
+  static void arm(torch_thread& mine) noexcept {
+    static thread_local const torch_thread_end hook;
+    static_cast<void>(&hook);
+    mine.is_freed_at_end = true;
+  }
+};
 
 // What the end of an op needs to know of its begin. libtorch keeps it with the op, so ends find their begin also out of
 // order, on other threads and when the callbacks are gone. A thread uses its own again: no allocation on the hot path.
@@ -36,30 +57,21 @@ class torch_scope final : public at::ObserverContext {
   static void operator delete(void* block) noexcept {
     torch_thread& mine = this_torch_thread;
     if (mine.ended || mine.spare_count == most_spare) return ::operator delete(block);
-    if (!mine.keeps_spares) free_spares_at_end(mine);
+    if (!mine.is_freed_at_end) torch_thread_end::arm(mine);
     *static_cast<void**>(block) = mine.spare;
     mine.spare = block;
     ++mine.spare_count;
   }
-
- private:
-  struct at_thread_end {
-    ~at_thread_end() {
-      torch_thread& mine = this_torch_thread;
-      mine.ended = true;
-      while (mine.spare != nullptr) {
-        void* const block = mine.spare;
-        mine.spare = *static_cast<void**>(block);
-        ::operator delete(block);
-      }
-    }
-  };
-  static void free_spares_at_end(torch_thread& mine) noexcept {
-    static thread_local const at_thread_end hook;
-    static_cast<void>(&hook);
-    mine.keeps_spares = true;
-  }
 };
+
+inline std::uint32_t torch_name_id(torch_thread& mine, const char* name, std::size_t size,
+                                   const cold_table& cold) noexcept {
+  if (mine.names == nullptr && !mine.ended) {
+    if (!mine.is_freed_at_end) torch_thread_end::arm(mine);
+    mine.names = new (std::nothrow) torch_name_cache;
+  }
+  return mine.names != nullptr ? mine.names->id_of(name, size, cold) : cold.intern(name, size);
+}
 
 inline scope_kind kind_of_torch(at::RecordScope scope) noexcept {
   if (scope == at::RecordScope::USER_SCOPE) return scope_kind::user_annotation;
@@ -110,7 +122,7 @@ inline std::unique_ptr<at::ObserverContext> begin_torch_scope(const at::RecordFu
 
   const char* const name = op.name();
   const std::size_t size = std::strlen(name);
-  const std::uint32_t id = cold->intern(name, size);
+  const std::uint32_t id = torch_name_id(mine, name, size, *cold);
   scope->thread = begin_scope<product_clock>(what_of(tag::begin_user, id) + kind_offset(kind));
   if (scope->thread == 0) return nullptr;  // refused and counted
   scope->end_what = what_of(tag::end, id);

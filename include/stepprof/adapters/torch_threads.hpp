@@ -12,17 +12,19 @@
 STEPPROF_BEGIN_NAMESPACE
 namespace detail {
 
-// Trivial, so that reading it needs no guard.
+class torch_name_cache;
+
+// Trivial, so that reading it needs no guard. What it owns is freed when the thread ends, see torch_scope.
 struct torch_thread {
-  void* spare;                // scopes to be used again, see torch_scope
-  std::uint32_t spare_count;  // at most torch_scope::most_spare
-  bool keeps_spares;          // until the thread ends
+  void* spare;  // scopes to be used again
+  std::uint32_t spare_count;
+  bool is_freed_at_end;
   bool ended;
   bool wrapper_begins;         // the last thing that happened here was the begin of the engine's wrapper around a node
   std::uint64_t torch_thread;  // libtorch's number of this thread; 0: not asked yet
+  torch_name_cache* names;     // null: none yet
 };
-inline STEPPROF_SHARED STEPPROF_CONSTINIT thread_local torch_thread this_torch_thread = {nullptr, 0,     false,
-                                                                                         false,   false, 0};
+inline STEPPROF_SHARED STEPPROF_CONSTINIT thread_local torch_thread this_torch_thread = {};
 
 // Which of our logical threads a thread of libtorch's numbering is. A graph's nodes keep libtorch's number of the
 // forward thread, which may be gone when they run. Both numbers are dense and never used again in a process, so a fixed

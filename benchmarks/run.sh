@@ -36,7 +36,7 @@ for program in $programs; do
   fi
 done
 
-sh "$root/cmake/install-dependencies.sh" compiler cmake ninja fmt json eigen zlib --wish isal
+sh "$root/cmake/install-dependencies.sh" compiler cmake ninja fmt json eigen zlib --wish isal torch openblas
 # shellcheck disable=SC2086
 build benchmarks ${programs:-} >&2
 
@@ -44,6 +44,10 @@ lines=$(mktemp)
 trap 'rm -f -- "$lines"' EXIT
 header=
 for program in ${programs:-$all}; do
+  if [ ! -x "$build_dir/benchmarks/$program" ]; then
+    echo "run.sh: $program was not built: what it measures is not installed" >&2
+    continue
+  fi
   # shellcheck disable=SC2086
   "$build_dir/benchmarks/$program" --lines "$lines" $quick $header
   header=--no-header

@@ -4,13 +4,13 @@
 #
 #   sh cmake/install-dependencies.sh [NAME...] [--wish NAME...]
 #
-# The names: compiler clang cmake ninja fmt json catch2 eigen zlib isal elfutils libunwind
-# perf npm chromium. What follows --wish is installed where the system has it; where it has not, the build goes on without.
+# The names: compiler clang cmake ninja fmt json catch2 eigen zlib isal torch openblas
+# elfutils libunwind perf npm chromium. What follows --wish is installed where the system has it; where it has not, the build goes on without.
 set -eu
 [ $# -gt 0 ] || set -- compiler cmake ninja fmt json catch2 eigen
 
 cmake_needed=3.24
-names="compiler clang cmake ninja fmt json catch2 eigen zlib isal elfutils libunwind perf npm chromium"
+names="compiler clang cmake ninja fmt json catch2 eigen zlib isal torch openblas elfutils libunwind perf npm chromium"
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
 
@@ -55,6 +55,9 @@ is_there() {
     eigen) has_header Eigen/Core ;;
     zlib) has_header zlib.h ;;
     isal) has_header isa-l/igzip_lib.h ;;
+    torch) has_header ATen/record_function.h ;;
+    # What libtorch multiplies with; without it, as slowly as the reference BLAS does.
+    openblas) ls /usr/lib/*/openblas*/libblas.so.3 >/dev/null 2>&1 ;;
     elfutils) has_header elfutils/libdwfl.h ;;
     libunwind) { ldconfig -p 2>/dev/null || /sbin/ldconfig -p; } | grep -q 'libunwind\.so\.8' ;;
     perf) has_command perf ;;
@@ -79,6 +82,8 @@ package_of() {
     eigen) echo libeigen3-dev ;;
     zlib) echo zlib1g-dev ;;
     isal) echo libisal-dev ;;
+    torch) echo libtorch-dev ;;
+    openblas) echo libopenblas0-pthread ;;
     elfutils) echo libdw-dev ;;
     libunwind) echo libunwind8 ;;
     perf) echo linux-perf ;;
@@ -99,6 +104,8 @@ describe() {
     eigen) echo "Eigen 3.3 or newer (https://eigen.tuxfamily.org)" ;;
     zlib) echo "zlib with its header (https://zlib.net)" ;;
     isal) echo "Intel's ISA-L with its headers (https://github.com/intel/isa-l)" ;;
+    torch) echo "PyTorch's C++ library, libtorch 1.13 or newer (https://pytorch.org)" ;;
+    openblas) echo "OpenBLAS (https://www.openblas.net)" ;;
     elfutils) echo "libdw of elfutils with its headers (https://sourceware.org/elfutils)" ;;
     libunwind) echo "libunwind 1.6 or newer (https://github.com/libunwind/libunwind)" ;;
     perf) echo "perf (https://perf.wiki.kernel.org)" ;;

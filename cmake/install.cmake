@@ -1,4 +1,4 @@
-# Installs the headers and a package for find_package(stepprof [COMPONENTS record stepprof tools zlib isal elfutils libunwind]).
+# Installs the headers and a package for find_package(stepprof [COMPONENTS record stepprof tools zlib isal elfutils libunwind torch]).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -12,9 +12,10 @@ set(needs_zlib fmt::fmt ZLIB::ZLIB)
 set(needs_isal fmt::fmt ISAL::ISAL)
 set(needs_elfutils fmt::fmt Elfutils::dw)
 set(needs_libunwind fmt::fmt)
+set(needs_torch fmt::fmt LibTorch::LibTorch)
 
 # One export set per component, so that stepprof::record can be loaded where fmt is not installed.
-foreach(component IN ITEMS record stepprof tools zlib isal elfutils libunwind)
+foreach(component IN ITEMS record stepprof tools zlib isal elfutils libunwind torch)
   set(installable TRUE)
   foreach(need IN LISTS needs_${component})
     set(found FALSE)
@@ -39,5 +40,5 @@ configure_package_config_file(cmake/stepprof-config.cmake.in "${PROJECT_BINARY_D
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/stepprof-config-version.cmake"
                                  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES "${PROJECT_BINARY_DIR}/stepprof-config.cmake" "${PROJECT_BINARY_DIR}/stepprof-config-version.cmake"
-        cmake/FindISAL.cmake cmake/FindElfutils.cmake DESTINATION "${package_dir}")
+        cmake/FindISAL.cmake cmake/FindElfutils.cmake cmake/FindLibTorch.cmake DESTINATION "${package_dir}")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")

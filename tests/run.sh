@@ -17,7 +17,7 @@ fi
 needs="compiler cmake ninja fmt json catch2 eigen zlib"
 [ "$preset" != clang ] || needs="clang $needs"
 # shellcheck disable=SC2086
-sh "$root/cmake/install-dependencies.sh" $needs --wish isal elfutils libunwind perf npm chromium
+sh "$root/cmake/install-dependencies.sh" $needs --wish isal torch elfutils libunwind perf npm chromium
 
 build "$preset"
 

@@ -41,10 +41,12 @@
 #define STEPPROF_RETURN_ADDRESS() __builtin_return_address(0)
 // Folds the length of a literal without a header.
 #define STEPPROF_STRLEN(text) __builtin_strlen(text)
+#define STEPPROF_MEMCPY(to, from, bytes) static_cast<void>(__builtin_memcpy(to, from, bytes))
 #else
 #include <atomic>
 #include <cstring>
 #define STEPPROF_STRLEN(text) std::strlen(text)
+#define STEPPROF_MEMCPY(to, from, bytes) static_cast<void>(std::memcpy(to, from, bytes))
 #define STEPPROF_LIKELY(x) (x)
 #define STEPPROF_UNLIKELY(x) (x)
 #define STEPPROF_ASSUME(x) __assume(x)

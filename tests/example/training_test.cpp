@@ -20,6 +20,7 @@
 #include <support/catch.hpp>
 #include <support/trace_checker.hpp>
 
+#include "printed_table.hpp"
 #include "written_trace.hpp"
 
 namespace training_test {
@@ -27,19 +28,20 @@ namespace training_test {
 namespace {
 
 using test::arrow;
+using test::bytes_text;
+using test::find_row;
+using test::lines_of;
+using test::read_file;
 using test::slice;
+using test::table_below;
 using test::totals;
+using test::words_of;
 using test::written_trace;
 
 struct program_run {
   std::string out;
   written_trace trace;
 };
-
-std::string read_file(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // Runs the example in a directory of its own. One run per set of options: all tests look at the same one.
 const program_run& run(const char* options) {
@@ -57,42 +59,6 @@ const program_run& run(const char* options) {
   REQUIRE(std::system(command.c_str()) == 0);
   CHECK(test::check_trace(read_file(trace)).summary() == "");
   return runs.emplace(options, program_run{read_file(out), written_trace(trace)}).first->second;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream in(line);
-  return {std::istream_iterator<std::string>(in), {}};
-}
-
-// The rows of the first table below a line that starts with `title`, each split where two blanks or more stand.
-std::vector<std::vector<std::string>> table_below(const std::string& text, const std::string& title) {
-  const std::vector<std::string> lines = lines_of(text);
-  std::size_t at = 0;
-  while (at < lines.size() && lines[at].compare(0, title.size(), title) != 0) ++at;
-  std::vector<std::vector<std::string>> rows;
-  int separators = 0;
-  for (; at < lines.size() && separators < 3; ++at) {
-    if (lines[at].compare(0, 2, "--") == 0) {
-      ++separators;
-    } else if (separators == 2) {
-      std::vector<std::string> cells;
-      for (std::size_t i = 0; i < lines[at].size();) {
-        const std::size_t begin = lines[at].find_first_not_of(' ', i);
-        if (begin == std::string::npos) break;
-        i = (std::min)(lines[at].find("  ", begin), lines[at].size());
-        cells.push_back(lines[at].substr(begin, i - begin));
-      }
-      rows.push_back(cells);
-    }
-  }
-  return rows;
 }
 
 std::map<std::string, std::int64_t> calls_of(const written_trace& trace) {
@@ -252,20 +218,6 @@ void check_share(const std::string& cell, double part_ns, double whole_ns) {
   CHECK(std::abs(std::stod(cell) - 100 * part_ns / whole_ns) <= 0.0051);
 }
 
-std::string bytes_text(std::int64_t bytes) {
-  const double value = static_cast<double>(bytes), size = std::abs(value);
-  std::ostringstream out;
-  out.precision(2);
-  out << std::fixed;
-  if (size >= 1048576)
-    out << value / 1048576 << " MB";
-  else if (size >= 1024)
-    out << value / 1024 << " KB";
-  else
-    out << bytes << " B";
-  return out.str();
-}
-
 // A printed row against the row that the file gives: self %, self, total %, total, average, memory, self memory, calls.
 void check_printed_row(const std::vector<std::string>& cells, const totals& row, double whole_ns) {
   REQUIRE(cells.size() >= 9);
@@ -277,16 +229,6 @@ void check_printed_row(const std::vector<std::string>& cells, const totals& row,
   CHECK(cells[6] == bytes_text(row.total_bytes));
   CHECK(cells[7] == bytes_text(row.self_bytes));
   CHECK(cells[8] == std::to_string(row.calls));
-}
-
-// Names longer than the column are cut: "autograd::engine::evaluate_function: NllLossBackward..."
-const totals& find_row(const std::map<std::string, totals>& rows, const std::string& printed) {
-  if (rows.count(printed) != 0) return rows.at(printed);
-  REQUIRE(printed.size() > 3);
-  const std::string start = printed.substr(0, printed.size() - 3);
-  for (const auto& [name, row] : rows)
-    if (name.compare(0, start.size(), start) == 0) return row;
-  throw std::runtime_error("no row for " + printed);
 }
 
 std::int64_t whole(const std::map<std::string, totals>& rows) {

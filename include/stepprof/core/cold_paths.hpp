@@ -326,7 +326,7 @@ inline void copy_parts(char* at, const record_part* parts, std::uint32_t count, 
     std::memcpy(at, parts[i].data, parts[i].bytes);
     at += parts[i].bytes;
   }
-  std::memset(at, 0, static_cast<std::size_t>(end - at));
+  if (at != end) std::memset(at, 0, static_cast<std::size_t>(end - at));
 }
 
 inline void count_dropped_record(std::uint32_t what, bool reentrant) noexcept {
@@ -391,7 +391,10 @@ inline bool append_record(std::uint32_t what, bool timed, const record_part* par
     count_dropped_record(what, inside.reentrant);
     return false;
   }
-  if (padded > chunk_room / 2 || !make_room(*log, now, 8 + padded, static_cast<std::uint32_t>(reserve))) {
+  // Nearly always there is room at the cursor, and nothing to be made of it.
+  const bool is_ready = fits && reserve == 0 && !log->deep && now.high == log->high;
+  if (!is_ready &&
+      (padded > chunk_room / 2 || !make_room(*log, now, 8 + padded, static_cast<std::uint32_t>(reserve)))) {
     count_dropped_record(what, inside.reentrant);
     return false;
   }

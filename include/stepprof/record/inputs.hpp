@@ -44,6 +44,21 @@ struct scalar_list {
   const std::int64_t* values = nullptr;
   std::size_t count = 0;
 };
+/// The same of floating-point numbers, and of bools.
+struct real_list {
+  const double* values = nullptr;
+  std::size_t count = 0;
+};
+struct boolean_list {
+  const bool* values = nullptr;
+  std::size_t count = 0;
+};
+
+/// A complex number as one input.
+struct complex_scalar {
+  double real = 0;
+  double imaginary = 0;
+};
 
 namespace detail {
 
@@ -68,9 +83,12 @@ enum class input_mark : unsigned char {
   tensor = 1,  // u8 rank, u8 has strides, u8 length of dtype, dtype, i64 sizes[rank], i64 strides[rank]
   list_begin = 2,
   list_end = 3,
-  scalar = 4,       // u8 argument_type, 8 bytes
-  scalar_list = 5,  // u16 count, i64 values[count]
-  truncated = 6,    // the inputs behind this did not fit
+  scalar = 4,        // u8 argument_type, 8 bytes
+  scalar_list = 5,   // u16 count, i64 values[count]
+  truncated = 6,     // the inputs behind this did not fit
+  real_list = 7,     // u16 count, double values[count]
+  boolean_list = 8,  // u16 count, u8 values[count]
+  complex = 9,       // double real, double imaginary
 };
 
 // Collects the encoded inputs on the stack: no allocation on any path.
@@ -89,12 +107,13 @@ class input_encoder {
     for (Iterator it = list.first; it != list.last; ++it) add_tensor(*it);
     put(input_mark::list_end);
   }
-  void add(const scalar_list& list) noexcept {
-    if (!fits(list.count > capacity ? capacity : 3 + list.count * 8)) return;
-    put(input_mark::scalar_list);
-    const auto count = static_cast<std::uint16_t>(list.count);
-    put_bytes(&count, 2);
-    put_bytes(list.values, list.count * 8);
+  void add(const scalar_list& list) noexcept { put_list(input_mark::scalar_list, list.values, list.count); }
+  void add(const real_list& list) noexcept { put_list(input_mark::real_list, list.values, list.count); }
+  void add(const boolean_list& list) noexcept { put_list(input_mark::boolean_list, list.values, list.count); }
+  void add(const complex_scalar& value) noexcept {
+    if (!fits(17)) return;
+    put(input_mark::complex);
+    put_bytes(&value, 16);
   }
   void add(const input_description& tensor) noexcept {
     const std::size_t dtype = tensor.dtype == nullptr ? 0 : cut_text(tensor.dtype, STEPPROF_STRLEN(tensor.dtype), 255);
@@ -111,9 +130,13 @@ class input_encoder {
     if (strides) put_bytes(tensor.strides, tensor.rank * 8);
   }
 
-  void write() noexcept {
+  // What write() writes.
+  [[nodiscard]] record_part finish() noexcept {
     if (full_) bytes_[size_++] = static_cast<unsigned char>(input_mark::truncated);
-    const record_part part{bytes_, static_cast<std::uint32_t>(size_)};
+    return {bytes_, static_cast<std::uint32_t>(size_)};
+  }
+  void write() noexcept {
+    const record_part part = finish();
     cold_paths()->append(make_what(tag::inputs, 0), false, &part, 1, 0);
   }
 
@@ -121,8 +144,9 @@ class input_encoder {
   template <class T>
   void add_kind(const T& value, value_tag<value_kind::text>) noexcept {
     static_assert(is_described<T>::value,
-                  "stepprof::inputs: an input must be a bool, a number, an enum, a scalar_list, an input_list, "
-                  "no_input{}, or of a type that stepprof::input_traits is specialised for");
+                  "stepprof::inputs: an input must be a bool, a number, an enum, a scalar_list, a real_list, a "
+                  "boolean_list, a complex_scalar, an input_list, no_input{}, or of a type that stepprof::input_traits "
+                  "is specialised for");
     if constexpr (is_described<T>::value) add(input_traits<T>::describe(value));
   }
   template <class T>
@@ -147,6 +171,14 @@ class input_encoder {
     put_bytes(&type, 1);
     put_bytes(&v.uint64, 8);
   }
+  template <class T>
+  void put_list(input_mark mark, const T* values, std::size_t count) noexcept {
+    if (!fits(count > capacity ? capacity : 3 + count * sizeof(T))) return;
+    put(mark);
+    const auto count_16 = static_cast<std::uint16_t>(count);
+    put_bytes(&count_16, 2);
+    put_bytes(values, count * sizeof(T));
+  }
   bool fits(std::size_t bytes) noexcept {
     if (full_ || size_ + bytes + 16 > capacity) full_ = true;
     return !full_;
@@ -155,9 +187,9 @@ class input_encoder {
     if (fits(1) || mark == input_mark::list_end) bytes_[size_++] = static_cast<unsigned char>(mark);
   }
   void put_bytes(const void* data, std::size_t bytes) noexcept {
-    if (size_ > capacity - bytes) return;  // never: fits() was asked. For the compiler's sake
-    const auto* const from = static_cast<const unsigned char*>(data);
-    for (std::size_t i = 0; i < bytes; ++i) bytes_[size_ + i] = from[i];
+    // More never comes: fits() was asked. For the compiler's sake. Nothing may have no address.
+    if (size_ > capacity - bytes || bytes == 0) return;
+    STEPPROF_MEMCPY(bytes_ + size_, data, bytes);
     size_ += bytes;
   }
 
@@ -200,8 +232,8 @@ STEPPROF_COLD void write_inputs(const Inputs& inputs) noexcept {
 }  // namespace detail
 
 /// The inputs of an operation, in order: values whose type has input_traits, input_description, numbers, bools and
-/// enums (as their number), scalar_list, input_list(first, last), no_input{}. Looked at only while shapes are recorded.
-/// What does not fit into 2 KiB is left out and the trace says so.
+/// enums (as their number), complex_scalar, scalar_list, real_list, boolean_list, input_list(first, last), no_input{}.
+/// Looked at only while shapes are recorded. What does not fit into 2 KiB is left out and the trace says so.
 template <class... Values>
 [[nodiscard]] detail::input_values<Values...> inputs(const Values&... values) noexcept {
   return detail::refer_to(values...);

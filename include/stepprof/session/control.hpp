@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include <stepprof/core/cold_paths.hpp>
 #include <stepprof/core/own_work.hpp>
@@ -13,11 +15,16 @@ STEPPROF_BEGIN_NAMESPACE
 
 namespace detail {
 
+// Told what the gate holds: before it opens, and with 0 after it has closed. Under the control lock, so it must not
+// call a profile.
+using gate_listener = void (*)(std::uint32_t flags) noexcept;
+
 // Under fork_state::control.
 struct control_state {
   collector reader;
   const void* running = nullptr;  // the profile that records
   std::string running_name;
+  std::vector<gate_listener> listeners;
   bool installed = false;
 };
 
@@ -39,6 +46,11 @@ inline void reset_in_child() {
   control_state& state = control();
   state.running = nullptr;
   state.reader.reset_after_fork();
+}
+
+// Under the control lock. Before the gate opens; when it has closed, with 0.
+inline void tell_listeners(std::uint32_t flags) {
+  for (const gate_listener listener : control().listeners) listener(flags);
 }
 
 // Whoever may install the cold paths keeps them loaded first, with no lock held.

@@ -99,13 +99,14 @@ class window_control {
     if (open_) the_registry.gate.store(0, std::memory_order_release);
     paused_ = true;
     paused_since_ = ticks_of(read_clock());
+    tell_listeners(0);
   }
   void resume() {
     if (!paused_) return;
     paused_ = false;
     if (!open_) return;
     window_.pauses.emplace_back(paused_since_, ticks_of(read_clock()));
-    the_registry.gate.store(flags_, std::memory_order_release);
+    open_gate();
   }
   [[nodiscard]] bool is_open() const noexcept { return open_; }
 
@@ -144,10 +145,15 @@ class window_control {
     append_record(make_what(tag::step, 0), true, &part, 1, 0);
   }
 
+  void open_gate() {
+    tell_listeners(flags_);
+    // Release: whoever sees the gate sees the table of cold paths.
+    the_registry.gate.store(flags_, std::memory_order_release);
+  }
+
   void open(std::int64_t step, std::int64_t cycle) {
     if (!open_) {
-      // Release: whoever sees the gate sees the table of cold paths.
-      if (!paused_) the_registry.gate.store(flags_, std::memory_order_release);
+      if (!paused_) open_gate();
       cut_ = control().reader.note();
       control().reader.discard(cut_, false);
       if (first_) control().reader.forget_late();
@@ -177,6 +183,7 @@ class window_control {
       open_ = false;
     }
     cut_ = control().reader.note();
+    if (!another_follows) tell_listeners(0);
     window_facts old = std::move(window_);
     if (!old.borders.empty() && old.borders.back().number == next_step) {
       old.end_border = old.borders.back();

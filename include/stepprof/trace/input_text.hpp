@@ -2,6 +2,7 @@
 #pragma once
 
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -16,6 +17,14 @@ namespace detail {
 
 inline std::string number_text(std::int64_t value) {
   return std::to_string(value);
+}
+inline std::string number_text(bool value) {
+  return value ? "True" : "False";
+}
+// A bool as it is in a log whose bytes may be any.
+enum class boolean_byte : unsigned char {};
+inline std::string number_text(boolean_byte value) {
+  return number_text(static_cast<unsigned char>(value) != 0);
 }
 // A floating-point scalar always shows that it is one: 1 is "1.", as torch prints it.
 inline std::string number_text(double value) {
@@ -58,14 +67,26 @@ class input_texts {
     at_ += sizeof value;
     return true;
   }
+  template <class T = std::int64_t>
   std::string take_list(std::size_t count) {
     std::string text = "[";
     for (std::size_t i = 0; i < count; ++i) {
-      std::int64_t value = 0;
+      T value{};
       if (!take(value)) break;
-      text += (i == 0 ? "" : ", ") + std::to_string(value);
+      text += (i == 0 ? "" : ", ") + number_text(value);
     }
     return text + "]";
+  }
+  template <class T>
+  void read_scalars() {
+    std::uint16_t count = 0;
+    if (take(count)) add("[]", "[]", "ScalarList", take_list<T>(count));
+  }
+  void read_complex() {
+    double parts[2] = {0, 0};
+    if (!take(parts)) return;
+    const bool minus = !(parts[1] >= 0);  // as torch has it: also of what is no number
+    add("[]", "[]", "Scalar", number_text(parts[0]) + (minus ? '-' : '+') + number_text(std::fabs(parts[1])) + "j");
   }
   static void append(std::string& list, const std::string& element) {
     if (!list.empty() && list.back() != '[') list += ", ";
@@ -95,11 +116,18 @@ class input_texts {
       case input_mark::scalar:
         read_scalar();
         break;
-      case input_mark::scalar_list: {
-        std::uint16_t count = 0;
-        if (take(count)) add("[]", "[]", "ScalarList", take_list(count));
+      case input_mark::scalar_list:
+        read_scalars<std::int64_t>();
         break;
-      }
+      case input_mark::real_list:
+        read_scalars<double>();
+        break;
+      case input_mark::boolean_list:
+        read_scalars<boolean_byte>();
+        break;
+      case input_mark::complex:
+        read_complex();
+        break;
       default:
         truncated = true;
         break;
@@ -157,7 +185,7 @@ class input_texts {
         add("[]", "[]", "Scalar", number_text(real));
         break;
       case argument_type::boolean:
-        add("[]", "[]", "Scalar", integer != 0 ? "True" : "False");
+        add("[]", "[]", "Scalar", number_text(integer != 0));
         break;
       default:
         truncated = true;

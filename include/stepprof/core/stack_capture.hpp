@@ -93,7 +93,7 @@ class frame_modules {
   }
 #endif
 
-  name_table& table_;
+  [[maybe_unused]] name_table& table_;  // not where the system does not tell its modules
   std::uint32_t places_[max_stack_frames];
 };
 

@@ -31,7 +31,7 @@ table() {
   "$program" profile.json
   sed "s/\"activeProfileIndex\":0/\"activeProfileIndex\":$1/" profile.json >shown.json
   printf 'speedscope.loadFileFromBase64("profile.json", "%s")' "$(base64 -w0 shown.json)" >profile.js
-  timeout 120 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$folder/browser" \
+  timeout 180 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$folder/browser" \
     --virtual-time-budget=20000 --dump-dom \
     "file://$folder/package/dist/release/index.html#localProfilePath=$folder/profile.js&view=sandwich" \
     2>chromium.log >page.html || { cat chromium.log; exit 1; }

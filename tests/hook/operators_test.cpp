@@ -16,6 +16,12 @@
 #include <stepprof/adapters/memory_resource.hpp>
 #include <stepprof/stepprof.hpp>
 
+// clang++ declares these only with -fsized-deallocation; defined they are all the same.
+void operator delete(void* block, std::size_t) noexcept;
+void operator delete[](void* block, std::size_t) noexcept;
+void operator delete(void* block, std::size_t, std::align_val_t) noexcept;
+void operator delete[](void* block, std::size_t, std::align_val_t) noexcept;
+
 namespace operators_test {
 
 namespace {

@@ -246,6 +246,22 @@ TEST_CASE("a backward pass whose forward ops lie before the window has numbers a
   CHECK(arrows_of(t).empty());
 }
 
+// Catches: a name looked up past what captures the stack; inputs that the formulas of FLOPs cannot read.
+TEST_CASE("ops of libtorch have stacks and FLOPs as ours have", "[torch_scopes]") {
+  stepprof::profile_options options = test::torch_options(/*shapes*/ false, /*memory*/ false);
+  options.with_stack = options.with_flops = true;
+  const torch::Tensor a = torch::ones({4, 3}), b = torch::ones({3, 5});
+  const stepprof::trace t = recorded_torch(
+      [&] {
+        torch::mm(a, b);
+        torch::mm(a, b);
+      },
+      options);
+  for (const std::uint32_t event : events_named(t, "aten::mm"))
+    CHECK(stepprof::trace::has_call_stack(detail_of(t, event)));
+  CHECK(stepprof::key_averages(t).at("aten::mm").flops == 2 * 2 * 4 * 3 * 5);
+}
+
 // Catches: nesting that breaks, or times that are cut, when ranges overlap.
 TEST_CASE("ranges that end out of order keep their times and harm no other", "[torch_scopes]") {
   const stepprof::trace t = recorded_torch([] {

@@ -1,8 +1,8 @@
 // Memory reports of libtorch's CPU allocator: an allocator around it, which reports what passes through.
 //
 // libtorch's own reports go to an object that each thread has to be given, under a lock and through a table of all
-// blocks; threads without one are lost. An allocator sees all threads, knows the bytes asked for, and costs a load
-// where nothing is recorded.
+// blocks; threads without one are lost. An allocator sees all threads, knows the bytes asked for, and costs two
+// more calls where nothing is recorded.
 #pragma once
 
 #include <atomic>

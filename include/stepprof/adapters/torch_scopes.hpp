@@ -64,8 +64,9 @@ class torch_scope final : public at::ObserverContext {
   }
 };
 
-inline std::uint32_t torch_name_id(torch_thread& mine, const char* name, std::size_t size,
-                                   const cold_table& cold) noexcept {
+inline std::uint32_t torch_name_id(torch_thread& mine, const char* name, std::size_t size, const cold_table& cold,
+                                   std::uint32_t flags) noexcept {
+  if ((flags & flag_stacks) != 0) return cold.intern(name, size);  // which captures the stack
   if (mine.names == nullptr && !mine.ended) {
     if (!mine.is_freed_at_end) torch_thread_end::arm(mine);
     mine.names = new (std::nothrow) torch_name_cache;
@@ -122,7 +123,7 @@ inline std::unique_ptr<at::ObserverContext> begin_torch_scope(const at::RecordFu
 
   const char* const name = op.name();
   const std::size_t size = std::strlen(name);
-  const std::uint32_t id = torch_name_id(mine, name, size, *cold);
+  const std::uint32_t id = torch_name_id(mine, name, size, *cold, flags);
   scope->thread = begin_scope<product_clock>(what_of(tag::begin_user, id) + kind_offset(kind));
   if (scope->thread == 0) return nullptr;  // refused and counted
   scope->end_what = what_of(tag::end, id);

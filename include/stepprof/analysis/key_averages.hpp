@@ -38,7 +38,7 @@ struct key_averages_options {
   /// How floating-point operations are counted, beside torch's formulas, where the profile's with_flops was on.
   flop_formulas formulas = {};
   /// Which pool the memory columns show, and where frees count.
-  memory_use_options memory;
+  memory_use_options memory = {};
 };
 
 /// The events of a trace put together by key. Linear in the number of events. Any thread.

@@ -46,7 +46,7 @@ enum class free_booking : std::uint8_t {
 struct memory_use_options {
   free_booking booking = free_booking::freeing_scope;
   /// Memory of this pool only; "" is the default pool. Without: of all pools, each byte once.
-  std::optional<std::string> pool;
+  std::optional<std::string> pool = {};
 
   [[nodiscard]] bool is_default() const noexcept { return booking == free_booking::freeing_scope && !pool; }
 };

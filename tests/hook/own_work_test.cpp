@@ -32,6 +32,18 @@ std::string numbers(const stepprof::event_averages& rows) {
   return text + std::to_string(rows.losses.unmatched_frees) + " " + std::to_string(rows.losses.lost_frees);
 }
 
+// So many numbers on the heap, which no compiler leaves out.
+class block {
+ public:
+  explicit block(std::size_t numbers) : numbers_(numbers) {
+    int* first = numbers_.data();
+    STEPPROF_KEEP_IN_REGISTER(first);
+  }
+
+ private:
+  std::vector<int> numbers_;
+};
+
 // Work of a program that looks at its profile in between, or does not.
 std::string profiled(bool looks) {
   const test::heard heard;
@@ -54,16 +66,16 @@ std::string profiled(bool looks) {
   };
   {
     const stepprof::record_function scope("work");
-    std::vector<int> kept(100);
+    const block kept(100);
     look();
-    std::vector<int> more(200);
+    const block more(200);
     look();
   }
   prof.step();
   look();
   {
     const stepprof::record_function scope("more work");
-    std::vector<int> kept(300);
+    const block kept(300);
     look();
   }
   prof.step();

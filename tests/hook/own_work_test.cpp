@@ -32,16 +32,16 @@ std::string numbers(const stepprof::event_averages& rows) {
   return text + std::to_string(rows.losses.unmatched_frees) + " " + std::to_string(rows.losses.lost_frees);
 }
 
-// So many numbers on the heap, which no compiler leaves out.
+// So many bytes of the heap, which no compiler leaves out.
 class block {
  public:
-  explicit block(std::size_t numbers) : numbers_(numbers) {
-    int* first = numbers_.data();
+  explicit block(std::size_t bytes) : bytes_(bytes) {
+    char* first = bytes_.data();
     STEPPROF_KEEP_IN_REGISTER(first);
   }
 
  private:
-  std::vector<int> numbers_;
+  std::vector<char> bytes_;
 };
 
 // Work of a program that looks at its profile in between, or does not.
@@ -66,16 +66,16 @@ std::string profiled(bool looks) {
   };
   {
     const stepprof::record_function scope("work");
-    const block kept(100);
+    const block kept(400);
     look();
-    const block more(200);
+    const block more(800);
     look();
   }
   prof.step();
   look();
   {
     const stepprof::record_function scope("more work");
-    const block kept(300);
+    const block kept(1200);
     look();
   }
   prof.step();
@@ -101,8 +101,7 @@ TEST_CASE("delivering a cycle is no part of the next one, but the callback's own
   options.schedule = stepprof::schedule{0, 0, 1, 0};
   options.on_trace_ready = [&cycles](const stepprof::trace& t) {
     const stepprof::record_function scope("callback");
-    const std::vector<char> kept(1000);
-    STEPPROF_CLOBBER_MEMORY();
+    const block kept(1000);
     const stepprof::detail::own_work for_the_text;
     cycles.push_back(numbers(stepprof::key_averages(t)));
   };
@@ -111,8 +110,7 @@ TEST_CASE("delivering a cycle is no part of the next one, but the callback's own
   for (int i = 0; i < 6; ++i) {
     {
       const stepprof::record_function scope("work");
-      const std::vector<char> kept(10);
-      STEPPROF_CLOBBER_MEMORY();
+      const block kept(10);
     }
     prof.step();
   }

@@ -16,9 +16,9 @@
 #define STEPPROF_DISABLE 0
 #endif
 
-// Set by the tests and benchmarks that show what the flags of a recording cost: scopes without them.
-#ifndef STEPPROF_PLAIN_SCOPES
-#define STEPPROF_PLAIN_SCOPES 0
+// Set by the test that shows what the flags of a recording cost: a program in which none of them ever is.
+#ifndef STEPPROF_WITHOUT_FLAGS
+#define STEPPROF_WITHOUT_FLAGS 0
 #endif
 
 // --- compiler ------------------------------------------------------------------------------------------------------

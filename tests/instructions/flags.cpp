@@ -1,45 +1,39 @@
-// What the flags of a recording cost where none of them is set: this file is compiled twice, once with
-// STEPPROF_PLAIN_SCOPES set, which leaves the code for them out. Both programs count their scopes; flags.sh compares
-// what they print.
+// Prints how many instructions scopes take while a profile records that asked for nothing but scopes, and what an
+// allocation takes; see flags.sh.
 #include <cstdio>
-#include <cstdlib>
+#include <system_error>
 
 #include <stepprof/stepprof.hpp>
 #include <stepprof/timer/instruction_count.hpp>
 
+#include "scopes.hpp"
+
 namespace {
+
+bool failed = false;
 
 double instructions_of(void (*run)()) {
   stepprof::count_options options;
   options.may_rerun = true;
   options.number = 4096;
-  return stepprof::count_instructions(run, options).per_run;
-}
-void site() {
-  STEPPROF_SCOPE("site");
-}
-void nested() {
-  STEPPROF_SCOPE("1");
-  STEPPROF_SCOPE("2");
-  STEPPROF_SCOPE("3");
-  STEPPROF_SCOPE("4");
-}
-void named() {
-  const stepprof::record_function scope("a name given at run time");
-}
-void by_hand() {
-  stepprof::manual_scope scope;
-  scope.begin("by hand");
+  std::error_code ec;
+  const auto count = stepprof::count_instructions(run, options, ec);
+  failed = failed || !count;
+  return count ? count->per_run : 0;
 }
 
 }  // namespace
 
 int main() {
-  const double off = instructions_of(&site);
-  stepprof::profile prof;
-  const double on = instructions_of(&site);
-  const double four = instructions_of(&nested);
-  const double run_time = instructions_of(&named);
-  const double manual = instructions_of(&by_hand);
-  std::printf("off %.2f\nsite %.2f\nnested4 %.2f\nnamed %.2f\nmanual %.2f\n", off, on, four, run_time, manual);
+  double of_off[2] = {}, of_recorded[8] = {};
+  for (int i = 0; i < 2; ++i) of_off[i] = instructions_of(counted::off[i].run);
+  const double malloc_and_free = instructions_of(&counted::malloc_and_free);
+  {
+    const stepprof::profile prof;
+    for (int i = 0; i < 8; ++i) of_recorded[i] = instructions_of(counted::recorded[i].run);
+  }
+  if (failed) return 77;
+  std::printf("malloc_and_free %.2f\n", malloc_and_free);
+  for (int i = 0; i < 2; ++i) std::printf("%s %.2f\n", counted::off[i].what, of_off[i]);
+  for (int i = 0; i < 8; ++i) std::printf("%s %.2f\n", counted::recorded[i].what, of_recorded[i]);
 }

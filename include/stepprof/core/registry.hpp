@@ -78,9 +78,8 @@ STEPPROF_ALWAYS_INLINE bool gate_is_open() noexcept {
 // Whether a call site whose begin word is `what` must ask register_site: it is not registered, or stacks are captured.
 // One comparison of two words that are at hand anyway, in place of one with 0. Relaxed, as above.
 STEPPROF_ALWAYS_INLINE bool must_ask(std::uint32_t what) noexcept {
-#if STEPPROF_PLAIN_SCOPES
-  return what == 0;
-#elif STEPPROF_MEMORY_OPERANDS
+  if (STEPPROF_WITHOUT_FLAGS != 0) return what == 0;
+#if STEPPROF_MEMORY_OPERANDS
   bool ask;
   __asm__ volatile("cmpl %1, %2" : "=@ccbe"(ask) : "m"(the_registry.gate), "r"(what));
   return ask;

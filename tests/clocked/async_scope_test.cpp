@@ -1,5 +1,6 @@
 // Catches: asynchronous scopes that take part in the nesting of a thread, lose their end on another one, or get the
 // arguments of a neighbour.
+#include <support/clocked_work.hpp>
 #include <support/fake_clock.hpp>
 
 #include <support/recorded.hpp>
@@ -17,20 +18,7 @@
 namespace async_scope_test {
 
 using test::fake_clock;
-
-namespace {
-
-void work(const char* name, std::int64_t ns) {
-  stepprof::record_function scope(name);
-  fake_clock::advance(ns);
-}
-const stepprof::trace_event* find(const stepprof::trace& t, const std::string& name) {
-  for (const stepprof::trace_event& e : t.events())
-    if (t.name(e) == name) return &e;
-  return nullptr;
-}
-
-}  // namespace
+using test::work;
 
 // Catches: scopes inside that nest in the request, a request that ends with its block's scopes, self time taken away.
 TEST_CASE("an asynchronous scope overlaps whatever it wants", "[async_scope]") {
@@ -53,7 +41,7 @@ TEST_CASE("an asynchronous scope overlaps whatever it wants", "[async_scope]") {
   prof.stop();
   const stepprof::trace t = prof.result();
   CHECK(test::drawn(t) == "t: outer[0..15]{ inside[10..15] } after[15..35]; async: request[10..35]");
-  const stepprof::trace_event* e = find(t, "request");
+  const stepprof::trace_event* e = test::find_event(t, "request");
   REQUIRE(e != nullptr);
   CHECK(e->flags == stepprof::trace_event::async);
   CHECK(e->kind() == stepprof::scope_kind::op);
@@ -172,8 +160,8 @@ TEST_CASE("asynchronous scopes come back from a file", "[async_scope]") {
   CHECK(test::contains(file.str(), "\"Async\":true,\"user.Async\":true"));
   std::istringstream in(file.str());
   const stepprof::trace back = stepprof::read_trace(in);
-  CHECK(find(back, "request")->flags == stepprof::trace_event::async);
-  CHECK(find(back, "outer")->flags == 0);
+  CHECK(test::find_event(back, "request")->flags == stepprof::trace_event::async);
+  CHECK(test::find_event(back, "outer")->flags == 0);
   std::ostringstream again;
   stepprof::export_chrome_trace(back, again);
   CHECK(again.str() == file.str());

@@ -1,5 +1,6 @@
 // Catches: the wrong cycle being read, a partial one taken for a whole, and empty profiles that say too much or
 // nothing.
+#include <support/clocked_work.hpp>
 #include <support/fake_clock.hpp>
 
 #include <support/recorded.hpp>
@@ -10,13 +11,9 @@
 namespace profile_cycles_test {
 
 using test::fake_clock;
+using test::work;
 
 namespace {
-
-void work(const char* name) {
-  const stepprof::record_function scope(name);
-  fake_clock::advance(100);
-}
 
 std::int64_t calls(const stepprof::event_averages& averages, const char* name) {
   const stepprof::event_average* row = averages.find(name);

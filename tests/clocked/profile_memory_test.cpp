@@ -44,12 +44,6 @@ std::string booked(const stepprof::trace& t) {
   return text;
 }
 
-stepprof::profile_options with_memory() {
-  stepprof::profile_options options;
-  options.profile_memory = true;
-  return options;
-}
-
 }  // namespace
 
 // Catches: a profiler that warns for ever about frees of older blocks, ends the session, or books bytes for them.
@@ -57,7 +51,7 @@ stepprof::profile_options with_memory() {
 TEST_CASE("frees of blocks older than the window are counted with their scope", "[memory]") {
   const test::heard heard;
   for (int i = 0; i < 100; ++i) alloc(i, 64);
-  stepprof::profile prof(with_memory());
+  stepprof::profile prof(test::with_memory());
   {
     stepprof::record_function scope("F");
     for (int i = 0; i < 100; ++i) free(i);
@@ -85,7 +79,7 @@ TEST_CASE("frees of blocks older than the window are counted with their scope", 
 TEST_CASE("a free counts only when its allocation is in the same window", "[memory]") {
   const test::heard heard;
   std::vector<stepprof::trace> cycles;
-  stepprof::profile_options options = with_memory();
+  stepprof::profile_options options = test::with_memory();
   options.schedule = stepprof::schedule{1, 1, 1, 0};
   options.on_trace_ready = [&](const stepprof::trace& t) { cycles.push_back(t); };
   stepprof::profile prof(options);
@@ -134,7 +128,7 @@ TEST_CASE("a free counts only when its allocation is in the same window", "[memo
 // Catches: memory booked to the last scope of the process, or matched by thread, or in the order of threads instead of
 // time.
 TEST_CASE("memory goes to the scope open on its thread, and is matched over threads in order of time", "[memory]") {
-  stepprof::profile prof(with_memory());
+  stepprof::profile prof(test::with_memory());
   alloc(0, 1);
   {
     stepprof::record_function outer("outer");
@@ -168,7 +162,7 @@ TEST_CASE("memory goes to the scope open on its thread, and is matched over thre
 
 // Catches: a free of a block of no bytes counted as an allocation, in the recording or once it is written and read.
 TEST_CASE("blocks of no bytes are allocated and freed", "[memory]") {
-  stepprof::profile prof(with_memory());
+  stepprof::profile prof(test::with_memory());
   for (int i = 0; i < 3; ++i) {
     stepprof::record_function scope("empty matrix");
     alloc(i, 0);
@@ -190,7 +184,7 @@ TEST_CASE("blocks of no bytes are allocated and freed", "[memory]") {
 // Catches: sizes beyond 63 bits booked with the other sign, sums of them that overflow, and live bytes that are
 // negative once what did not fit is freed.
 TEST_CASE("sizes and sums of sizes end at the largest number", "[memory]") {
-  stepprof::profile prof(with_memory());
+  stepprof::profile prof(test::with_memory());
   {
     stepprof::record_function scope("huge");
     alloc(0, SIZE_MAX);
@@ -224,7 +218,7 @@ TEST_CASE("sizes and sums of sizes end at the largest number", "[memory]") {
 // Catches: free(nullptr), which does nothing, counted as a free of an older block; failed allocations that seem to
 // lie at one address.
 TEST_CASE("a null address is no block", "[memory]") {
-  stepprof::profile prof(with_memory());
+  stepprof::profile prof(test::with_memory());
   {
     stepprof::record_function scope("s");
     stepprof::report_alloc(nullptr, 8);
@@ -254,7 +248,7 @@ TEST_CASE("without profile_memory no report is recorded", "[memory]") {
 // Catches: bytes lost or booked twice when their scope does not nest, or is a step's only content.
 TEST_CASE("memory of a scope that ends out of order stays with it", "[memory]") {
   const test::heard heard;
-  stepprof::profile prof(with_memory());
+  stepprof::profile prof(test::with_memory());
   stepprof::manual_scope a;
   stepprof::manual_scope b;
   a.begin("a");
@@ -279,7 +273,7 @@ TEST_CASE("pools are reported in every session", "[memory]") {
   CHECK(frames == same_name);
   CHECK(frames != cuda);
   for (int session = 0; session < 3; ++session) {
-    stepprof::profile prof(with_memory());
+    stepprof::profile prof(test::with_memory());
     {
       stepprof::record_function scope("s" + std::to_string(session));
       alloc(0, 1000);
@@ -317,7 +311,7 @@ TEST_CASE("the name of a pool may have any length", "[memory]") {
   const stepprof::memory_pool longest(std::string(53, 'x') + euro), unnamed("");
   CHECK(std::string(longest.name().data(), longest.name().size()) == std::string(53, 'x'));
   CHECK(unnamed == stepprof::memory_pool());
-  stepprof::profile prof(with_memory());
+  stepprof::profile prof(test::with_memory());
   stepprof::report_alloc(block(0), 1, longest);
   stepprof::report_alloc(block(1), 2, unnamed);
   prof.stop();

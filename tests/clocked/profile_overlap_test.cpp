@@ -1,4 +1,5 @@
 // Catches: scopes that do not nest, by manual ends, other threads, exceptions or longjmp, spoiling the ones that do.
+#include <support/clocked_work.hpp>
 #include <support/fake_clock.hpp>
 
 #include <support/recorded.hpp>
@@ -17,21 +18,7 @@
 namespace profile_overlap_test {
 
 using test::fake_clock;
-
-namespace {
-
-void work(const char* name, std::int64_t ns = 100) {
-  const stepprof::record_function scope(name);
-  fake_clock::advance(ns);
-}
-
-const stepprof::trace_event* find(const stepprof::trace& t, const std::string& name) {
-  for (const stepprof::trace_event& e : t.events())
-    if (t.name(e) == name) return &e;
-  return nullptr;
-}
-
-}  // namespace
+using test::work;
 
 // Catches: B lost, or the durations of A and B exchanged.
 // FC-19: wolfpld/tracy#426, google/perfetto#4280, JuliaGPU/CUDA.jl#1485
@@ -54,7 +41,7 @@ TEST_CASE("two manual scopes that overlap keep their durations", "[overlap]") {
   prof.stop();
   const stepprof::trace t = prof.result();
   CHECK(test::drawn(t) == "t: around[0..65]{ A[0..30] after A[30..60] }; async: B[10..60]");
-  CHECK(find(t, "B")->has(stepprof::trace_event::out_of_order));
+  CHECK(test::find_event(t, "B")->has(stepprof::trace_event::out_of_order));
   const stepprof::event_averages rows = prof.key_averages();
   CHECK(rows.at("A").total_ns == 30);
   CHECK(rows.at("B").total_ns == 50);
@@ -233,7 +220,7 @@ TEST_CASE("exceptions through five scopes end those inside the handler, ten thou
       CHECK(rows.at(row.name).total_ns == row.total_ns * rounds);
       CHECK(rows.at(row.name).self_ns == row.self_ns * rounds);
       // At its own depth, in every round.
-      const std::uint32_t name = find(t, row.name)->name;
+      const std::uint32_t name = test::find_event(t, row.name)->name;
       int misplaced = 0;
       for (std::uint32_t i = 0; i < t.events().size(); ++i)
         misplaced += t.events()[i].name == name && tree.depth(i) != row.depth;
@@ -326,8 +313,8 @@ TEST_CASE("a scope ended on another thread ends there, apart, and leaves both th
   CHECK(test::drawn(t) ==
         "t: outer 1[0..47]{ inside[10..15] after[40..47] } twice[51..101]; "
         "async: given away[0..35] twice[47..50]; t: outer 2[15..40]{ inside 2[35..40] }");
-  CHECK(find(t, "given away")->has(stepprof::trace_event::other_thread));
-  CHECK_FALSE(find(t, "given away")->has(stepprof::trace_event::out_of_order));
+  CHECK(test::find_event(t, "given away")->has(stepprof::trace_event::other_thread));
+  CHECK_FALSE(test::find_event(t, "given away")->has(stepprof::trace_event::out_of_order));
   CHECK(t.losses().unfinished == 0);
   CHECK(t.losses().unmatched_ends == 0);
   CHECK(heard.codes() == "scopes_apart");
@@ -381,7 +368,7 @@ TEST_CASE("scopes ended on another thread while nothing is kept leave nothing be
   REQUIRE(cycles.size() == 10);
   for (const stepprof::trace& t : cycles) {
     CHECK(test::contains(test::drawn(t), "{ s[0..100] }"));
-    CHECK(find(t, "held") == nullptr);
+    CHECK(test::find_event(t, "held") == nullptr);
     CHECK(t.losses().unmatched_ends == 0);
   }
 }

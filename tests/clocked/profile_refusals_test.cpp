@@ -1,4 +1,5 @@
 // Catches: calls in the wrong order or place, failing callbacks and second profiles that break what is running.
+#include <support/clocked_work.hpp>
 #include <support/fake_clock.hpp>
 
 #include <support/recorded.hpp>
@@ -13,13 +14,9 @@
 namespace profile_refusals_test {
 
 using test::fake_clock;
+using test::work;
 
 namespace {
-
-void work(const char* name) {
-  const stepprof::record_function scope(name);
-  fake_clock::advance(100);
-}
 
 // The names of the scopes of a trace.
 std::string names(const stepprof::trace& t) {

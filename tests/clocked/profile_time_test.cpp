@@ -1,4 +1,5 @@
 // Catches: the profiler's own work, pauses and clocks that step back showing up in the user's times.
+#include <support/clocked_work.hpp>
 #include <support/fake_clock.hpp>
 
 #include <support/recorded.hpp>
@@ -13,13 +14,9 @@
 namespace profile_time_test {
 
 using test::fake_clock;
+using test::work;
 
 namespace {
-
-void work(const char* name, std::int64_t ns = 100) {
-  const stepprof::record_function scope(name);
-  fake_clock::advance(ns);
-}
 
 // From here to the end of the block every reading of the clock takes a nanosecond, so that the profiler's own work
 // between two readings cannot hide.

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <sstream>
@@ -13,14 +12,11 @@
 #include <string>
 #include <vector>
 
+#include <support/temp_folder.hpp>
+
 #include "written_trace.hpp"
 
 namespace test {
-
-inline std::string read_file(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 inline std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;

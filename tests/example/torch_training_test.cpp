@@ -24,10 +24,10 @@ namespace {
 using test::arrow;
 using test::bytes_text;
 using test::find_row;
-using test::read_file;
 using test::slice;
 using test::table_below;
 using test::totals;
+using test::with_number;
 using test::written_trace;
 
 // Where libtorch's C++ side differs from Python's torch 2.14.1, and why. Nothing else may.
@@ -59,8 +59,8 @@ const program_run& run() {
     const std::string trace = (directory / "trace.json").string(), out = (directory / "out.txt").string();
     const std::string command = std::string("'" STEPPROF_TORCH_TRAINING "' '") + trace + "' > '" + out + "'";
     REQUIRE(std::system(command.c_str()) == 0);
-    CHECK(test::check_trace(read_file(trace)).summary() == "");
-    return program_run{read_file(out), written_trace(trace)};
+    CHECK(test::check_trace(test::contents_of(trace)).summary() == "");
+    return program_run{test::contents_of(out), written_trace(trace)};
   }();
   return once;
 }
@@ -77,7 +77,7 @@ std::string our_name(const std::string& theirs) {
 }
 
 std::string table_text(const char* which) {
-  return read_file(std::string(STEPPROF_TEST_DATA "/torch-2.14.1-seed-table-") + which + ".txt");
+  return test::contents_of(std::string(STEPPROF_TEST_DATA "/torch-2.14.1-seed-table-") + which + ".txt");
 }
 
 // Depth and name of a line of a story: "    aten::mm (cpu_op) ..."
@@ -91,16 +91,6 @@ bool is_listed(const std::string& expected, const std::string& actual) {
     if (head.substr(indent) == d.torch_2_14 && head_of(actual) == std::string(indent, ' ') + d.ours) return true;
   }
   return false;
-}
-
-// The scopes of one sequence number in order of time, with their forward thread.
-std::vector<std::pair<std::string, std::int64_t>> with_number(const written_trace& trace, std::int64_t number) {
-  std::map<std::int64_t, std::pair<std::string, std::int64_t>> found;
-  for (const slice& s : trace.slices)
-    if (s.sequence() == number) found[s.begin_ns] = {s.name, s.forward_thread()};
-  std::vector<std::pair<std::string, std::int64_t>> result;
-  for (const auto& [time, scope] : found) result.push_back(scope);
-  return result;
 }
 
 }  // namespace

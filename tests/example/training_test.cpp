@@ -31,10 +31,10 @@ using test::arrow;
 using test::bytes_text;
 using test::find_row;
 using test::lines_of;
-using test::read_file;
 using test::slice;
 using test::table_below;
 using test::totals;
+using test::with_number;
 using test::words_of;
 using test::written_trace;
 
@@ -57,8 +57,8 @@ const program_run& run(const char* options) {
   const std::string command =
       std::string("'" STEPPROF_TRAINING "' ") + options + " --out '" + trace + "' > '" + out + "'";
   REQUIRE(std::system(command.c_str()) == 0);
-  CHECK(test::check_trace(read_file(trace)).summary() == "");
-  return runs.emplace(options, program_run{read_file(out), written_trace(trace)}).first->second;
+  CHECK(test::check_trace(test::contents_of(trace)).summary() == "");
+  return runs.emplace(options, program_run{test::contents_of(out), written_trace(trace)}).first->second;
 }
 
 std::map<std::string, std::int64_t> calls_of(const written_trace& trace) {
@@ -90,16 +90,6 @@ void check_arrows(const written_trace& trace) {
     CHECK(forward.insert(a.from).second);
     CHECK(backward.insert(a.to).second);
   }
-}
-
-// The scopes of one sequence number in order of time, with their forward thread.
-std::vector<std::pair<std::string, std::int64_t>> with_number(const written_trace& trace, std::int64_t number) {
-  std::map<std::int64_t, std::pair<std::string, std::int64_t>> found;
-  for (const slice& s : trace.slices)
-    if (s.sequence() == number) found[s.begin_ns] = {s.name, s.forward_thread()};
-  std::vector<std::pair<std::string, std::int64_t>> result;
-  for (const auto& [time, scope] : found) result.push_back(scope);
-  return result;
 }
 
 using numbered = std::vector<std::pair<std::string, std::int64_t>>;
@@ -306,7 +296,7 @@ TEST_CASE("the example runs through the phases and learns", "[training]") {
 // Catches: a mistake in the naive reader itself: torch's file must give every row of the table that torch printed.
 TEST_CASE("the reader of these tests gets torch's table from torch's trace", "[training]") {
   const written_trace torch(STEPPROF_TEST_DATA "/torch-2.14.1-seed-capture.json");
-  const auto printed = table_below(read_file(STEPPROF_TEST_DATA "/torch-2.14.1-seed-table-all.txt"), "");
+  const auto printed = table_below(test::contents_of(STEPPROF_TEST_DATA "/torch-2.14.1-seed-table-all.txt"), "");
   const std::map<std::string, totals> rows = torch.by_name();
   REQUIRE(printed.size() == rows.size());
   for (const std::vector<std::string>& cells : printed) {

@@ -197,4 +197,14 @@ class written_trace {
       flow_ends_;
 };
 
+// The scopes of one sequence number in order of time, with their forward thread.
+inline std::vector<std::pair<std::string, std::int64_t>> with_number(const written_trace& trace, std::int64_t number) {
+  std::map<std::int64_t, std::pair<std::string, std::int64_t>> found;
+  for (const slice& s : trace.slices)
+    if (s.sequence() == number) found[s.begin_ns] = {s.name, s.forward_thread()};
+  std::vector<std::pair<std::string, std::int64_t>> result;
+  for (const auto& [time, scope] : found) result.push_back(scope);
+  return result;
+}
+
 }  // namespace test

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <support/catch.hpp>
+#include <support/recorded.hpp>
 
 #include <stepprof/adapters/allocator.hpp>
 #include <stepprof/adapters/memory_resource.hpp>
@@ -26,12 +27,6 @@ namespace operators_test {
 
 namespace {
 
-stepprof::profile_options with_memory() {
-  stepprof::profile_options options;
-  options.profile_memory = true;
-  return options;
-}
-
 // What happens in a scope "s", with live bytes of the pool at the end.
 struct seen {
   stepprof::memory_sums sums;
@@ -39,7 +34,7 @@ struct seen {
 };
 template <class Body>
 seen in_scope(Body body, const std::optional<std::string>& pool = {}) {
-  stepprof::profile prof(with_memory());
+  stepprof::profile prof(test::with_memory());
   {
     STEPPROF_SCOPE("s");
     body();

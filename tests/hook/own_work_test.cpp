@@ -14,12 +14,6 @@ namespace own_work_test {
 
 namespace {
 
-stepprof::profile_options with_memory() {
-  stepprof::profile_options options;
-  options.profile_memory = true;
-  return options;
-}
-
 // Every number of the rows that a window's reports make.
 std::string numbers(const stepprof::event_averages& rows) {
   std::string text;
@@ -49,7 +43,7 @@ std::string profiled(bool looks) {
   const test::heard heard;
   const test::temp_folder folder;
   const std::filesystem::path file = folder / "t.json", stacks = folder / "t.stacks";
-  stepprof::profile_options options = with_memory();
+  stepprof::profile_options options = test::with_memory();
   options.schedule = stepprof::schedule{0, 0, 2, 1};
   stepprof::profile prof(options);
   const auto look = [&] {
@@ -97,7 +91,7 @@ TEST_CASE("looking at a profile does not change it", "[hook]") {
 TEST_CASE("delivering a cycle is no part of the next one, but the callback's own memory is", "[hook]") {
   std::vector<std::string> cycles;
   cycles.reserve(16);
-  stepprof::profile_options options = with_memory();
+  stepprof::profile_options options = test::with_memory();
   options.schedule = stepprof::schedule{0, 0, 1, 0};
   options.on_trace_ready = [&cycles](const stepprof::trace& t) {
     const stepprof::record_function scope("callback");
@@ -130,7 +124,7 @@ TEST_CASE("live bytes begin anew with each window", "[hook]") {
   last.reserve(16);
   std::vector<char*> kept;
   kept.reserve(16);
-  stepprof::profile_options options = with_memory();
+  stepprof::profile_options options = test::with_memory();
   options.schedule = stepprof::schedule{1, 0, 1, 0};
   options.on_trace_ready = [&](const stepprof::trace& t) {
     last.push_back(t.memory().empty() ? -1 : t.memory().back().total_allocated);

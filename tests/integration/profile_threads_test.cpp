@@ -21,12 +21,6 @@ std::int64_t calls(const stepprof::trace& t, const char* name) {
   return row == nullptr ? 0 : row->calls;
 }
 
-const stepprof::trace_event* find(const stepprof::trace& t, const char* name) {
-  for (const stepprof::trace_event& e : t.events())
-    if (t.name(e) == name) return &e;
-  return nullptr;
-}
-
 std::vector<std::string> thread_names(const stepprof::trace& t) {
   std::vector<std::string> names;
   for (const stepprof::trace_track& track : t.tracks()) names.push_back(track.name);
@@ -174,8 +168,8 @@ TEST_CASE("scopes still open at stop are cut there and flagged", "[profile]") {
   const stepprof::trace t = prof.result();
   CHECK(test::chrome_text(t) == before);
   REQUIRE(t.events().size() == 2);
-  const stepprof::trace_event& a = *find(t, "A");
-  const stepprof::trace_event& b = *find(t, "B");
+  const stepprof::trace_event& a = *test::find_event(t, "A");
+  const stepprof::trace_event& b = *test::find_event(t, "B");
   CHECK(b.parent == 0);
   for (const stepprof::trace_event* e : {&a, &b}) {
     CHECK(e->has(stepprof::trace_event::unfinished));
@@ -211,9 +205,9 @@ TEST_CASE("a scope opened before start is absent and disturbs nothing", "[profil
   prof.stop();
   const stepprof::trace t = prof.result();
   REQUIRE(t.events().size() == 2);
-  CHECK(find(t, "A") == nullptr);
-  CHECK(find(t, "B")->parent == stepprof::npos);
-  CHECK_FALSE(find(t, "B")->has(stepprof::trace_event::unfinished));
+  CHECK(test::find_event(t, "A") == nullptr);
+  CHECK(test::find_event(t, "B")->parent == stepprof::npos);
+  CHECK_FALSE(test::find_event(t, "B")->has(stepprof::trace_event::unfinished));
   CHECK(t.losses().unmatched_ends == 0);
   test::check_rules(t);
 }

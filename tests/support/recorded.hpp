@@ -123,6 +123,20 @@ inline checked_trace check_rules(const stepprof::trace& t) {
   return checked;
 }
 
+// Options of a profile that records memory.
+inline stepprof::profile_options with_memory() {
+  stepprof::profile_options options;
+  options.profile_memory = true;
+  return options;
+}
+
+// The first event of this name, null when there is none.
+inline const stepprof::trace_event* find_event(const stepprof::trace& t, const std::string& name) {
+  for (const stepprof::trace_event& e : t.events())
+    if (t.name(e) == name) return &e;
+  return nullptr;
+}
+
 // Codes of the notes of a trace.
 inline std::string note_codes(const stepprof::trace& t) {
   std::string text;

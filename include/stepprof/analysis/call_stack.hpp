@@ -19,13 +19,21 @@ inline std::uint64_t call_stack_key(const event_detail& d) noexcept {
   return std::uint64_t{d.native_stack} << 32 | d.stack;
 }
 
-inline std::vector<std::string> split_frames(std::string_view text, std::size_t limit) {
-  std::vector<std::string> frames;
-  while (!text.empty() && frames.size() < limit) {
+// Calls `use` with each frame of a text; empty ones are none.
+template <class Use>
+void for_each_frame(std::string_view text, Use use) {
+  while (!text.empty()) {
     const std::size_t end = (std::min)(text.find(';'), text.size());
-    if (end != 0) frames.emplace_back(text.substr(0, end));
+    if (end != 0) use(text.substr(0, end));
     text.remove_prefix((std::min)(end + 1, text.size()));
   }
+}
+
+inline std::vector<std::string> split_frames(std::string_view text, std::size_t limit) {
+  std::vector<std::string> frames;
+  for_each_frame(text, [&](std::string_view frame) {
+    if (frames.size() < limit) frames.emplace_back(frame);
+  });
   return frames;
 }
 

@@ -37,19 +37,22 @@ class flop_formulas {
   }
   /// True when only torch's are there.
   [[nodiscard]] bool empty() const noexcept { return own_.empty(); }
-  [[nodiscard]] bool contains(std::string_view name) const { return formula_of(name) != nullptr; }
+  /// The formula of this name, empty when there is none.
+  [[nodiscard]] flop_formula find(std::string_view name) const;
   /// The operations of a call; none without a formula, or when the inputs do not fit it.
   [[nodiscard]] std::optional<std::int64_t> operator()(std::string_view name,
                                                        const std::vector<op_input>& inputs) const {
-    const flop_formula formula = formula_of(name);
-    if (formula == nullptr) return std::nullopt;
-    const std::optional<std::int64_t> count = formula(inputs);
-    return count && *count >= 0 ? count : std::nullopt;
+    const flop_formula formula = find(name);
+    return formula == nullptr ? std::nullopt : count(formula, inputs);
+  }
+  /// The same of a formula that is there.
+  [[nodiscard]] static std::optional<std::int64_t> count(const flop_formula& formula,
+                                                         const std::vector<op_input>& inputs) {
+    const std::optional<std::int64_t> operations = formula(inputs);
+    return operations && *operations >= 0 ? operations : std::nullopt;
   }
 
  private:
-  [[nodiscard]] flop_formula formula_of(std::string_view name) const;
-
   std::vector<std::pair<std::string, flop_formula>> own_;
 };
 
@@ -158,10 +161,9 @@ class flop_counter {
     std::unordered_map<std::uint64_t, result>& of_name = known_[e.name];
     const auto found = of_name.find(inputs);
     if (found != of_name.end()) return found->second;
-    const std::string_view name = trace_.text(e.name);
     result r;
-    if (formulas_.contains(name)) {
-      const flop_count count = formulas_(name, inputs_of(trace_, d));
+    if (const flop_formula formula = formulas_.find(trace_.text(e.name)); formula != nullptr) {
+      const flop_count count = flop_formulas::count(formula, inputs_of(trace_, d));
       r = {count.value_or(0), !count};
     }
     of_name.emplace(inputs, r);
@@ -176,7 +178,7 @@ class flop_counter {
 
 }  // namespace detail
 
-inline flop_formula flop_formulas::formula_of(std::string_view name) const {
+inline flop_formula flop_formulas::find(std::string_view name) const {
   for (const auto& [known, formula] : own_)
     if (known == name) return formula;
   for (const detail::known_formula& known : detail::known_formulas)

@@ -107,6 +107,7 @@ class step_sums {
       row.duration_ns = saturating_sub(s.end_ns, s.begin_ns);
       row.complete = s.complete;
       if (s.event != npos && track_of(s.event).kind == track_kind::thread) row.self_ns = tree_.self_ns(s.event);
+      complete_ += row.complete ? 1u : 0u;
       rows_.push_back(std::move(row));
     }
   }
@@ -172,11 +173,9 @@ class step_sums {
     std::vector<std::int64_t> times_ns;
     for (std::size_t i = 0; i < count; ++i)
       if (rows_[sums[i].first & 0xffffffffu].complete) times_ns.push_back(sums[i].second);
-    const auto complete = static_cast<std::size_t>(
-        std::count_if(rows_.begin(), rows_.end(), [](const step_time& row) { return row.complete; }));
-    times_ns.resize(complete, 0);
+    times_ns.resize(complete_, 0);
     std::sort(times_ns.begin(), times_ns.end());
-    return complete == 0 ? 0 : nearest_rank(times_ns.data(), complete, 50);
+    return complete_ == 0 ? 0 : nearest_rank(times_ns.data(), complete_, 50);
   }
   void compare(step_time& row, std::uint32_t name, std::int64_t self_ns, std::int64_t median_ns) const {
     if (self_ns > row.longest_self_ns || (row.longest.empty() && row.longest_self_ns == 0)) {
@@ -206,6 +205,7 @@ class step_sums {
   const trace& trace_;
   std::vector<place> places_;
   std::vector<step_time> rows_;                                   // of each place
+  std::size_t complete_ = 0;                                      // of these
   std::unordered_map<std::uint64_t, std::int64_t> self_of_name_;  // name << 32 | row
 };
 

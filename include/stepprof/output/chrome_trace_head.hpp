@@ -229,54 +229,35 @@ class chrome_trace_head {
     write_tracks(out);
     out.key("flows");
     out.begin_object();
-    field(out, "written", static_cast<std::int64_t>(layout_.arrows.size()));
-    field(out, "left_out", static_cast<std::int64_t>(layout_.arrows_left_out));
+    out.field("written", static_cast<std::int64_t>(layout_.arrows.size()));
+    out.field("left_out", static_cast<std::int64_t>(layout_.arrows_left_out));
     out.end_object();
     out.end_object();
-  }
-
-  static void field(json_writer& out, std::string_view key, std::int64_t value) {
-    out.key(key);
-    out.integer(value);
-  }
-  static void field(json_writer& out, std::string_view key, std::string_view value) {
-    out.key(key);
-    out.string(value);
-  }
-  static void count(json_writer& out, std::string_view key, std::uint64_t value) {
-    out.key(key);
-    out.unsigned_integer(value);
-  }
-  static void flag(json_writer& out, std::string_view key, bool value) {
-    out.key(key);
-    out.boolean(value);
   }
 
   void write_info(json_writer& out) const {
-    field(out, "schema", 1);
-    field(out, "version",
-          std::to_string(STEPPROF_VERSION_MAJOR) + "." + std::to_string(STEPPROF_VERSION_MINOR) + "." +
-              std::to_string(STEPPROF_VERSION_PATCH));
-    field(out, "begin_ns", info_.begin_ns);
-    field(out, "end_ns", info_.end_ns);
-    field(out, "zero_ns", window_.zero_ns());
-    field(out, "base_time_ns", info_.base_time_ns);
-    field(out, "cycle", info_.cycle);
-    field(out, "first_step", info_.first_step);
-    field(out, "last_step", info_.last_step);
-    flag(out, "partial", info_.partial);
-    count(out, "first_event_index", info_.first_event_index);
-    field(out, "clock", info_.clock);
+    out.field("schema", 1);
+    out.field("version", STEPPROF_VERSION_TEXT);
+    out.field("begin_ns", info_.begin_ns);
+    out.field("end_ns", info_.end_ns);
+    out.field("zero_ns", window_.zero_ns());
+    out.field("base_time_ns", info_.base_time_ns);
+    out.field("cycle", info_.cycle);
+    out.field("first_step", info_.first_step);
+    out.field("last_step", info_.last_step);
+    out.boolean_field("partial", info_.partial);
+    out.unsigned_field("first_event_index", info_.first_event_index);
+    out.field("clock", info_.clock);
     out.key("scope_cost_ns");
     out.real(info_.scope_cost_ns);
     out.key("scope_cost_inside_ns");
     out.real(info_.scope_cost_inside_ns);
-    count(out, "profiler_bytes", info_.profiler_bytes);
+    out.unsigned_field("profiler_bytes", info_.profiler_bytes);
   }
   void write_losses(json_writer& out) const {
     out.key("losses");
     out.begin_object();
-    for (const auto& [key, field] : loss_fields) count(out, key, trace_.losses().*field);
+    for (const auto& [key, field] : loss_fields) out.unsigned_field(key, trace_.losses().*field);
     out.end_object();
   }
 
@@ -307,8 +288,8 @@ class chrome_trace_head {
     out.begin_array();
     for (const trace_note& note : notes) {
       out.begin_object();
-      field(out, "code", note.code);
-      field(out, "text", note.text);
+      out.field("code", note.code);
+      out.field("text", note.text);
       out.end_object();
     }
     out.end_array();
@@ -319,11 +300,11 @@ class chrome_trace_head {
     out.begin_array();
     for (const trace_step& step : trace_.steps()) {
       out.begin_object();
-      field(out, "number", step.number);
-      field(out, "begin_ns", step.begin_ns);
-      field(out, "end_ns", step.end_ns);
-      field(out, "event", window_.ev_idx(trace_, step.event));
-      flag(out, "complete", step.complete);
+      out.field("number", step.number);
+      out.field("begin_ns", step.begin_ns);
+      out.field("end_ns", step.end_ns);
+      out.field("event", window_.ev_idx(trace_, step.event));
+      out.boolean_field("complete", step.complete);
       out.end_object();
     }
     out.end_array();
@@ -344,8 +325,8 @@ class chrome_trace_head {
     out.begin_array();
     for (const unmatched_free& free : trace_.unmatched_frees()) {
       out.begin_object();
-      field(out, "event", window_.ev_idx(trace_, free.event));
-      count(out, "count", free.count);
+      out.field("event", window_.ev_idx(trace_, free.event));
+      out.unsigned_field("count", free.count);
       out.end_object();
     }
     out.end_array();
@@ -356,13 +337,13 @@ class chrome_trace_head {
     for (std::size_t i = 0; i < trace_.processes().size(); ++i) {
       const trace_process& p = trace_.processes()[i];
       out.begin_object();
-      field(out, "pid", ids_.pid(i));
-      field(out, "os_pid", p.os_pid != 0 ? p.os_pid : p.pid);
-      field(out, "rank", p.rank);
-      field(out, "host", p.host);
-      field(out, "name", p.name);
-      field(out, "labels", p.labels);
-      field(out, "sort_index", p.sort_index);
+      out.field("pid", ids_.pid(i));
+      out.field("os_pid", p.os_pid != 0 ? p.os_pid : p.pid);
+      out.field("rank", p.rank);
+      out.field("host", p.host);
+      out.field("name", p.name);
+      out.field("labels", p.labels);
+      out.field("sort_index", p.sort_index);
       out.end_object();
     }
     out.end_array();
@@ -373,15 +354,14 @@ class chrome_trace_head {
     for (std::size_t i = 0; i < trace_.tracks().size(); ++i) {
       const trace_track& track = trace_.tracks()[i];
       out.begin_object();
-      field(out, "pid", ids_.pid_of_track(i));
-      field(out, "tid", ids_.tid(i));
-      field(out, "kind",
-            track.kind == track_kind::thread  ? "thread"
-            : track.kind == track_kind::async ? "async"
-                                              : "device");
-      field(out, "name", track.name);
-      count(out, "os_id", track.os_id);
-      field(out, "sort_index", track.sort_index);
+      out.field("pid", ids_.pid_of_track(i));
+      out.field("tid", ids_.tid(i));
+      out.field("kind", track.kind == track_kind::thread  ? "thread"
+                        : track.kind == track_kind::async ? "async"
+                                                          : "device");
+      out.field("name", track.name);
+      out.unsigned_field("os_id", track.os_id);
+      out.field("sort_index", track.sort_index);
       out.end_object();
     }
     out.end_array();

@@ -225,10 +225,7 @@ inline std::string export_stacks_to(const trace& recording, const std::filesyste
   const own_work own;
   const std::string text = folded_stacks(recording, metric, source, ec);
   if (ec) return {};
-  output_file file(path);
-  file.write(text.data(), text.size());
-  ec = file.commit();
-  return file.doing();
+  return write_file(path, text, ec);
 }
 
 }  // namespace detail

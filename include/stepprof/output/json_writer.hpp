@@ -40,6 +40,24 @@ class json_writer {
     put(':');
     comma_ = false;
   }
+  /// A key with its value.
+  void field(std::string_view name, std::string_view text) {
+    key(name);
+    string(text);
+  }
+  void field(std::string_view name, std::int64_t value) {
+    key(name);
+    integer(value);
+  }
+  void unsigned_field(std::string_view name, std::uint64_t value) {
+    key(name);
+    unsigned_integer(value);
+  }
+  void boolean_field(std::string_view name, bool value) {
+    key(name);
+    boolean(value);
+  }
+
   void string(std::string_view text) {
     separate();
     quoted(text);

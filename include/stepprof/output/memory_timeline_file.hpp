@@ -65,37 +65,31 @@ inline void write_integers(json_writer& out, std::string_view key, const std::ve
   for (const std::int64_t value : values) out.integer(value);
   out.end_array();
 }
-inline void write_integer_field(json_writer& out, std::string_view key, std::int64_t value) {
-  out.key(key);
-  out.integer(value);
-}
 
 inline void write_timeline(json_writer& out, const trace& recording, const memory_timeline& line,
                            const memory_timeline_options& options) {
   out.begin_object();
-  write_integer_field(out, "schema", 1);
-  out.key("group_by");
-  out.string(name_of(options.group_by));
-  write_integer_field(out, "device_type", options.device.type);
-  write_integer_field(out, "device_index", options.device.index);
-  write_integer_field(out, "base_time_ns", saturating_add(recording.info().base_time_ns, recording.info().begin_ns));
-  write_integer_field(out, "duration_ns", line.duration_ns);
-  write_integer_field(out, "events", static_cast<std::int64_t>(line.event_count));
-  out.key("thinned");
-  out.boolean(line.is_thinned);
+  out.field("schema", 1);
+  out.field("group_by", name_of(options.group_by));
+  out.field("device_type", options.device.type);
+  out.field("device_index", options.device.index);
+  out.field("base_time_ns", saturating_add(recording.info().base_time_ns, recording.info().begin_ns));
+  out.field("duration_ns", line.duration_ns);
+  out.field("events", static_cast<std::int64_t>(line.event_count));
+  out.boolean_field("thinned", line.is_thinned);
   out.key("peak");
   out.begin_object();
-  write_integer_field(out, "bytes", line.peak_bytes);
-  write_integer_field(out, "time_ns", line.peak_time_ns);
+  out.field("bytes", line.peak_bytes);
+  out.field("time_ns", line.peak_time_ns);
   out.end_object();
-  write_integer_field(out, "last_bytes", line.last_bytes());
+  out.field("last_bytes", line.last_bytes());
   out.key("steps");
   out.begin_array();
   for (const trace_step& step : recording.steps()) {
     out.begin_object();
-    write_integer_field(out, "number", step.number);
-    write_integer_field(out, "begin_ns", saturating_sub(step.begin_ns, recording.info().begin_ns));
-    write_integer_field(out, "end_ns", saturating_sub(step.end_ns, recording.info().begin_ns));
+    out.field("number", step.number);
+    out.field("begin_ns", saturating_sub(step.begin_ns, recording.info().begin_ns));
+    out.field("end_ns", saturating_sub(step.end_ns, recording.info().begin_ns));
     out.end_object();
   }
   out.end_array();
@@ -105,13 +99,11 @@ inline void write_timeline(json_writer& out, const trace& recording, const memor
   out.begin_array();
   for (const memory_series& s : line.series) {
     out.begin_object();
-    out.key("name");
-    out.string(s.name);
-    out.key("nested");
-    out.boolean(s.is_nested);
-    write_integer_field(out, "peak_bytes", s.peak_bytes);
-    write_integer_field(out, "peak_time_ns", s.peak_time_ns);
-    write_integer_field(out, "last_bytes", s.bytes.empty() ? 0 : s.bytes.back());
+    out.field("name", s.name);
+    out.boolean_field("nested", s.is_nested);
+    out.field("peak_bytes", s.peak_bytes);
+    out.field("peak_time_ns", s.peak_time_ns);
+    out.field("last_bytes", s.bytes.empty() ? 0 : s.bytes.back());
     write_integers(out, "bytes", s.bytes);
     out.end_object();
   }
@@ -175,9 +167,7 @@ inline std::string filled_script() {
 enum class timeline_format { json, svg, html, unknown };
 
 inline timeline_format format_of(const std::filesystem::path& path) {
-  std::filesystem::path name = path;
-  if (is_gzip_name(name.string())) name.replace_extension();
-  const std::string ending = name.extension().string();
+  const std::string ending = ending_of(path);
   if (ending == ".json") return timeline_format::json;
   if (ending == ".svg") return timeline_format::svg;
   return ending == ".html" || ending == ".htm" ? timeline_format::html : timeline_format::unknown;
@@ -207,10 +197,7 @@ inline std::string export_memory_timeline_to(const trace& recording, const std::
   const std::string text = format == timeline_format::json  ? memory_timeline_json(recording, options)
                            : format == timeline_format::svg ? memory_timeline_svg(recording, options)
                                                             : memory_timeline_html(recording, options);
-  output_file file(path);
-  file.write(text.data(), text.size());
-  ec = file.commit();
-  return file.doing();
+  return write_file(path, text, ec);
 }
 
 inline std::string timeline_json(const trace& recording, const memory_timeline& line,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <system_error>
+#include <type_traits>
 
 #include <stepprof/config.hpp>
 #include <stepprof/output/byte_sink.hpp>
@@ -98,5 +99,27 @@ class basic_output_file final : public byte_sink {
 };
 
 using output_file = basic_output_file<detail::native_file>;
+
+namespace detail {
+
+// Writes a file: what `write` gives to the sink. Returns what was being done, for the message of a failure.
+template <class Write, class = std::enable_if_t<std::is_invocable_v<Write&, byte_sink&>>>
+std::string write_file(const std::filesystem::path& path, Write write, std::error_code& ec) {
+  output_file file(path);
+  write(file);
+  ec = file.commit();
+  return file.doing();
+}
+inline std::string write_file(const std::filesystem::path& path, const std::string& text, std::error_code& ec) {
+  return write_file(
+      path, [&text](byte_sink& file) { file.write(text.data(), text.size()); }, ec);
+}
+
+// The ending of a name that says what is in the file, whether or not it is compressed: ".json" of "t.json.gz".
+inline std::string ending_of(const std::filesystem::path& path) {
+  return (is_gzip_name(path.string()) ? path.stem() : path).extension().string();
+}
+
+}  // namespace detail
 
 STEPPROF_END_NAMESPACE

@@ -116,14 +116,8 @@ class json_record {
   ~json_record() { out_.end_object(); }
   json_record(const json_record&) = delete;
   json_record& operator=(const json_record&) = delete;
-  void text(std::string_view key, std::string_view value) {
-    out_.key(key);
-    out_.string(value);
-  }
-  void integer(std::string_view key, std::int64_t value) {
-    out_.key(key);
-    out_.integer(value);
-  }
+  void text(std::string_view key, std::string_view value) { out_.field(key, value); }
+  void integer(std::string_view key, std::int64_t value) { out_.field(key, value); }
   void none(std::string_view) noexcept {}
 
  private:
@@ -150,14 +144,10 @@ inline void write_recording(json_writer& out, const trace_info& info, const loss
   record.integer("cycle", info.cycle);
   record.integer("first_step", info.first_step);
   record.integer("last_step", info.last_step);
-  out.key("partial");
-  out.boolean(info.partial);
+  out.boolean_field("partial", info.partial);
   out.key("losses");
   out.begin_object();
-  for (const auto& [key, field] : loss_fields) {
-    out.key(key);
-    out.unsigned_integer(losses.*field);
-  }
+  for (const auto& [key, field] : loss_fields) out.unsigned_field(key, losses.*field);
   out.end_object();
 }
 
@@ -196,8 +186,7 @@ inline std::string whole_table(const step_times& steps) {
 template <class Rows>
 std::string rows_for(const Rows& rows, const std::filesystem::path& path, std::error_code& ec) {
   ec.clear();
-  const std::filesystem::path name = is_gzip_name(path.string()) ? path.stem() : path;
-  const std::string extension = name.extension().string();
+  const std::string extension = ending_of(path);
   if (extension == ".csv") return to_csv(rows);
   if (extension == ".json") return to_json(rows);
   if (extension == ".txt") return whole_table(rows);
@@ -212,10 +201,7 @@ std::string export_rows_to(const Rows& rows, const std::filesystem::path& path, 
   const own_work own;
   const std::string text = rows_for(rows, path, ec);
   if (ec) return {};
-  output_file file(path);
-  file.write(text.data(), text.size());
-  ec = file.commit();
-  return file.doing();
+  return write_file(path, text, ec);
 }
 template <class Rows>
 void export_rows_or_throw(const Rows& rows, const std::filesystem::path& path) {

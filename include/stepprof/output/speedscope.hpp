@@ -78,13 +78,11 @@ class speedscope_frames {
   }
   std::vector<std::uint32_t> callers(std::string_view text) {
     std::vector<std::uint32_t> result;
-    while (!text.empty()) {
-      const std::size_t end = (std::min)(text.find(';'), text.size());
-      const frame_parts parts = parts_of_frame(text.substr(0, end));
+    for_each_frame(text, [&](std::string_view called) {
+      const frame_parts parts = parts_of_frame(called);
       // By function: the lines from which it called others do not make it several.
-      if (end != 0) result.push_back(number({parts.function, parts.file, 0}));
-      text.remove_prefix((std::min)(end + 1, text.size()));
-    }
+      result.push_back(number({parts.function, parts.file, 0}));
+    });
     std::reverse(result.begin(), result.end());
     return result;
   }
@@ -105,10 +103,10 @@ class speedscope_writer {
   // The frames come last: they are known then.
   void write() {
     out_.begin_object();
-    text("$schema", "https://www.speedscope.app/file-format-schema.json");
-    text("exporter", "stepprof@" + version_text());
-    text("name", trace_.processes().empty() ? "stepprof" : trace_.processes().front().name);
-    number("activeProfileIndex", 0);
+    out_.field("$schema", "https://www.speedscope.app/file-format-schema.json");
+    out_.field("exporter", "stepprof@" STEPPROF_VERSION_TEXT);
+    out_.field("name", trace_.processes().empty() ? "stepprof" : trace_.processes().front().name);
+    out_.field("activeProfileIndex", 0);
     out_.key("profiles");
     out_.begin_array();
     for (std::uint32_t i = 0; i < trace_.tracks().size(); ++i) write_thread(trace_.tracks()[i]);
@@ -128,37 +126,25 @@ class speedscope_writer {
     std::int64_t weight;
   };
 
-  static std::string version_text() {
-    return std::to_string(STEPPROF_VERSION_MAJOR) + '.' + std::to_string(STEPPROF_VERSION_MINOR) + '.' +
-           std::to_string(STEPPROF_VERSION_PATCH);
-  }
-  void text(std::string_view key, std::string_view value) {
-    out_.key(key);
-    out_.string(value);
-  }
-  void number(std::string_view key, std::int64_t value) {
-    out_.key(key);
-    out_.integer(value);
-  }
   void write_frames() {
     out_.key("frames");
     out_.begin_array();
     for (const speedscope_frames::frame& f : frames_.all()) {
       out_.begin_object();
-      text("name", f.name.empty() ? "(no name)" : f.name);
-      if (!f.file.empty()) text("file", f.file);
-      if (f.line != 0) number("line", f.line);
+      out_.field("name", f.name.empty() ? "(no name)" : f.name);
+      if (!f.file.empty()) out_.field("file", f.file);
+      if (f.line != 0) out_.field("line", f.line);
       out_.end_object();
     }
     out_.end_array();
   }
   void begin_profile(const char* type, const std::string& name, const char* unit, std::int64_t end) {
     out_.begin_object();
-    text("type", type);
-    text("name", name);
-    text("unit", unit);
-    number("startValue", 0);
-    number("endValue", end);
+    out_.field("type", type);
+    out_.field("name", name);
+    out_.field("unit", unit);
+    out_.field("startValue", 0);
+    out_.field("endValue", end);
   }
 
   void write_thread(const trace_track& track) {
@@ -192,9 +178,9 @@ class speedscope_writer {
   }
   void write_event(const char* type, const trace_event& e, std::int64_t time_ns) {
     out_.begin_object();
-    text("type", type);
-    number("frame", frames_.of_scope(e));
-    number("at", saturating_sub(time_ns, begin_ns_));
+    out_.field("type", type);
+    out_.field("frame", frames_.of_scope(e));
+    out_.field("at", saturating_sub(time_ns, begin_ns_));
     out_.end_object();
   }
 
@@ -266,10 +252,8 @@ inline std::string export_speedscope_to(const trace& recording, const std::files
   const own_work own;
   ec = speedscope_fault(recording);
   if (ec) return {};
-  output_file file(path);
-  { speedscope_writer(recording, file).write(); }
-  ec = file.commit();
-  return file.doing();
+  return write_file(
+      path, [&](byte_sink& file) { speedscope_writer(recording, file).write(); }, ec);
 }
 
 }  // namespace detail

@@ -10,8 +10,8 @@ STEPPROF_BEGIN_NAMESPACE
 /// A scope that begins on one thread and ends with end(), or with the object, on any: the time of a request on its way
 /// through a server, of a task with what it waited for, of a coroutine with its suspensions. Scopes may overlap it in
 /// any way: it is a lane of its own in the trace, of its true duration, and in nobody's self time. A
-/// record_function of the same name around each part of it that runs shows where that was, and books the part's time and
-/// memory to its key. It can be moved, also while it is open, and one that was moved from is not. Attributes as for
+/// record_function of the same name around each part of it that runs shows where that was, and books the part's time
+/// and memory to its key. It can be moved, also while it is open, and one that was moved from is not. Attributes as for
 /// record_function. Never throws, never blocks. One thread at a time.
 template <bool Enabled>
 class basic_async_scope {

@@ -263,7 +263,8 @@ class profile {
     std::vector<diagnostic> diagnostics;
   };
 
-  profile(profile_options options, unchecked_t) : options_(std::move(options)), windows_(options_.process_name, options_.rank) {}
+  profile(profile_options options, unchecked_t)
+      : options_(std::move(options)), windows_(options_.process_name, options_.rank) {}
 
   std::error_code check() {
     std::error_code ec;

@@ -15,11 +15,9 @@
 #include <vector>
 
 #include <stepprof/config.hpp>
+#include <stepprof/trace/npos.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
-
-/// "No such index", for every 32-bit index in a trace.
-inline constexpr std::uint32_t npos = 0xffffffffu;
 
 /// The program or a library, as it was loaded when a stack was captured.
 struct native_module {

@@ -13,6 +13,7 @@
 #include <stepprof/core/scope_kind.hpp>
 #include <stepprof/trace/large_pages.hpp>
 #include <stepprof/trace/native_stacks.hpp>
+#include <stepprof/trace/npos.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 

@@ -15,6 +15,7 @@
 #include <stepprof/analysis/event_tree.hpp>
 #include <stepprof/output/chrome_trace.hpp>
 #include <stepprof/session/diagnostics.hpp>
+#include <stepprof/session/options.hpp>
 
 namespace test {
 

@@ -4,13 +4,15 @@
 #
 #   sh cmake/install-dependencies.sh [NAME...] [--wish NAME...]
 #
-# The names: compiler clang cmake ninja fmt json catch2 eigen zlib isal torch openblas
-# elfutils libunwind perf npm chromium. What follows --wish is installed where the system has it; where it has not, the build goes on without.
+# The names: compiler clang clang-sanitizers cmake ninja fmt json catch2 eigen zlib isal torch openblas elfutils libunwind
+# perf npm chromium. What follows --wish is installed where the system has it; where it has not, the build goes on
+# without.
 set -eu
 [ $# -gt 0 ] || set -- compiler cmake ninja fmt json catch2 eigen
 
 cmake_needed=3.24
-names="compiler clang cmake ninja fmt json catch2 eigen zlib isal torch openblas elfutils libunwind perf npm chromium"
+names="compiler clang clang-sanitizers cmake ninja fmt json catch2 eigen zlib isal torch openblas elfutils libunwind perf"
+names="$names npm chromium"
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
 
@@ -36,6 +38,17 @@ has_header() {
       $cxx -std=c++17 -E -x c++ - >/dev/null 2>&1
 }
 
+# The libraries are a package of their own: asks by linking with them.
+clang_has_sanitizers() {
+  program=$(mktemp)
+  linked=yes
+  for sanitizer in address thread; do
+    echo 'int main() {}' | clang++ "-fsanitize=$sanitizer" -x c++ - -o "$program" >/dev/null 2>&1 || linked=no
+  done
+  rm -f -- "$program"
+  [ "$linked" = yes ]
+}
+
 cmake_version() { cmake --version 2>/dev/null | sed -n 's/^cmake version \([0-9]*\.[0-9]*\).*/\1/p'; }
 
 # Is version $1 at least $2? (major.minor)
@@ -47,6 +60,7 @@ is_there() {
   case $1 in
     compiler) compiler >/dev/null && has_header cstdint ;;
     clang) has_command clang++ ;;
+    clang-sanitizers) has_command clang++ && clang_has_sanitizers ;;
     cmake) has_command cmake && at_least "$(cmake_version)" "$cmake_needed" ;;
     ninja) has_command ninja ;;
     fmt) has_header fmt/format.h ;;
@@ -74,6 +88,7 @@ package_of() {
   case $1 in
     compiler) echo g++ ;;
     clang) echo clang ;;
+    clang-sanitizers) echo "clang libclang-rt-dev" ;;
     cmake) echo cmake ;;
     ninja) echo ninja-build ;;
     fmt) echo libfmt-dev ;;
@@ -96,6 +111,7 @@ describe() {
   case $1 in
     compiler) echo "a C++17 compiler (g++ 9 or clang++ 10, or newer)" ;;
     clang) echo "clang++" ;;
+    clang-sanitizers) echo "clang++ with the libraries of its sanitizers (compiler-rt)" ;;
     cmake) echo "CMake $cmake_needed or newer$(has_command cmake && echo " (found: $(cmake_version))")" ;;
     ninja) echo "ninja" ;;
     fmt) echo "fmt 9 or newer (https://fmt.dev)" ;;

@@ -15,7 +15,10 @@ if [ "${1-}" = --preset ]; then
 fi
 
 needs="compiler cmake ninja fmt json catch2 eigen zlib"
-[ "$preset" != clang ] || needs="clang $needs"
+case $preset in
+  clang) needs="clang $needs" ;;
+  asan | tsan) needs="clang-sanitizers $needs" ;;
+esac
 # shellcheck disable=SC2086
 sh "$root/cmake/install-dependencies.sh" $needs --wish isal torch elfutils libunwind perf npm chromium
 

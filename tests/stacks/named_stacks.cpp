@@ -177,13 +177,13 @@ TEST_CASE("a library that was unloaded before the export has its names", "[stack
   prof.stop();
   const stepprof::trace t = prof.result();
   const names frames = frames_of(t, "of the library");
-  REQUIRE(frames.size() > 3);
+  REQUIRE(frames.size() > 2);
 #if !defined(__clang__)  // which says that the call is in the header where it was inlined from
   CHECK(frames[0].find("marking_library.cpp(") != std::string::npos);
 #endif
   CHECK(frames[0].find("function_of_first") != std::string::npos);
   CHECK(frames[1].find(": call") != std::string::npos);
-  CHECK(frames[2].find("library::call() const") != std::string::npos);
+  CHECK(holds(frames, "record_in"));
 }
 
 // Catches: addresses that are told apart by their value alone, although another library was loaded there meanwhile.

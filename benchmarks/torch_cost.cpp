@@ -90,6 +90,23 @@ struct torch_recording {
   static void end() { torch::autograd::profiler::disableProfiler(); }
 };
 
+// What libtorch itself takes to call somebody before and after each op, and to show him its inputs: nobody who looks on
+// from there costs less.
+class looking_on {
+ public:
+  void begin(const std::function<void()>& step) {
+    handle_ = at::addGlobalCallback(
+        at::RecordFunctionCallback([](const at::RecordFunction&) { return std::unique_ptr<at::ObserverContext>(); },
+                                   [](const at::RecordFunction&, at::ObserverContext*) {})
+            .needsInputs(true));
+    step();
+  }
+  void end() { at::removeCallback(handle_); }
+
+ private:
+  at::CallbackHandle handle_ = at::INVALID_CALLBACK_HANDLE;
+};
+
 struct work {
   std::string name;
   std::string what;
@@ -112,13 +129,21 @@ void measure(benchmark::report& out, const work& w, const char* target) {
       w, [&] { ours.begin(w.run); }, [&] { ours.end(); }, out.quick());
   const auto by_torch = compare(
       w, [&] { torch_recording::begin(w.run); }, &torch_recording::end, out.quick());
+  looking_on nothing;
+  const auto by_nobody = compare(
+      w, [&] { nothing.begin(w.run); }, [&] { nothing.end(); }, out.quick());
   const auto scopes = static_cast<double>(ours.events) / static_cast<double>(w.number + 1);
   out.add({w.name + "_ours", w.what + ", recorded by us", by_us.ratio.value * by_us.a.median_ns() / 1000, "us",
            "unrecorded", by_us.a.median_ns() / 1000, target});
   out.add({w.name + "_torch", w.what + ", recorded by libtorch", by_torch.ratio.value * by_torch.a.median_ns() / 1000,
            "us", "unrecorded", by_torch.a.median_ns() / 1000, ""});
+  out.add({w.name + "_called", w.what + ", callbacks that do nothing",
+           by_nobody.ratio.value * by_nobody.a.median_ns() / 1000, "us", "unrecorded", by_nobody.a.median_ns() / 1000,
+           ""});
   out.add({w.name + "_ns_per_op", w.what + ": cost of an op", by_us.difference_ns.value / scopes, "ns",
            "libtorch's own", by_torch.difference_ns.value / scopes, ""});
+  out.add({w.name + "_called_per_op", w.what + ": of that, libtorch's calling us",
+           by_nobody.difference_ns.value / scopes, "ns", "ours in all", by_us.difference_ns.value / scopes, ""});
   out.add({w.name + "_ops", w.what + ": scopes", scopes, "scopes", "", 0, ""});
 }
 

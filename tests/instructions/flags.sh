@@ -19,8 +19,8 @@ value() { printf '%s\n' "$1" | sed -n "s/^$2 //p"; }
 inputs=6
 [ "$3" = GNU ] || inputs=10
 status=0
-# Equal but for hundredths: where chunks change, and where names lie among others.
-for pair in off_plain:0 plain:0.05 nested:0.05 nested4:0.05 named:0.05 manual:0.05 with_argument:0.05 \
+# Equal but for hundredths: where chunks change, where the clock's high half does, and where names lie among others.
+for pair in off_plain:0 plain:0.05 nested:0.05 nested4:0.15 named:0.05 manual:0.05 with_argument:0.05 \
   with_inputs:$inputs off_allocation:8 allocation:8; do
   what=${pair%:*}
   awk -v a="$(value "$with" "$what")" -v b="$(value "$without" "$what")" -v most="${pair#*:}" -v what="$what" 'BEGIN {

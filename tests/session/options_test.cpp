@@ -42,6 +42,8 @@ TEST_CASE("the default options are valid", "[options]") {
   CHECK(fault_of(options).empty());
   CHECK(options.schedule.empty());
   CHECK(options.event_budget_bytes == 268435456u);
+  CHECK(to_string(options.when_full) == "drop_newest");
+  CHECK(to_string(stepprof::fill_policy::ring) == "ring");
   CHECK_FALSE(options.accumulate);
   CHECK_FALSE(options.on_trace_ready);
 }
@@ -55,6 +57,9 @@ TEST_CASE("each field that can be wrong is refused with value and remedy", "[opt
         "profile_options: event_budget_bytes is 1048575, must be 1048576 (1 MiB) to 17179869184 (16 GiB)");
   CHECK(fault_after([](profile_options& o) { o.event_budget_bytes = 17179869185u; }) ==
         "profile_options: event_budget_bytes is 17179869185, must be 1048576 (1 MiB) to 17179869184 (16 GiB)");
+  CHECK(fault_after([](profile_options& o) { o.when_full = static_cast<stepprof::fill_policy>(7); }) ==
+        "profile_options: when_full is 7, must be fill_policy::drop_newest or fill_policy::ring");
+  CHECK(fault_after([](profile_options& o) { o.when_full = stepprof::fill_policy::ring; }).empty());
   CHECK(fault_after([](profile_options& o) { o.accumulate_limit_bytes = 0; }) ==
         "profile_options: accumulate_limit_bytes is 0, must be at least 1048576 (1 MiB)");
   CHECK(fault_after([](profile_options& o) { o.activities.clear(); }) ==

@@ -16,10 +16,9 @@ using block_ref = std::uint32_t;
 
 enum class chunk_state : std::uint32_t {
   free = 0,
-  taken = 1,     // out of the pool, not yet part of a log
-  writing = 2,   // the current chunk of a thread: never taken from it
-  sealed = 3,    // its owner has moved on; nothing will be written any more
-  read_bit = 16  // the control side is reading it
+  taken = 1,    // out of the pool, not yet part of a log
+  writing = 2,  // the current chunk of a thread: never taken from it
+  sealed = 3    // its owner has moved on; nothing will be written any more
 };
 
 inline constexpr std::uint32_t chunk_magic = 0x4b4e4843u;  // "CHNK"
@@ -37,6 +36,9 @@ struct alignas(64) chunk_header {
   std::atomic<std::uint64_t> published;
   std::atomic<std::uint32_t> state;  // chunk_state
   std::atomic<block_ref> next;       // the owner's next chunk; not 0 means: sealed, `published` is final
+  std::uint32_t name_session;        // of the run-time names up to the first that the chunk itself notes
+  // How many bytes the control side has read, header included. Of a log's oldest chunk, while nobody holds the log.
+  std::atomic<std::uint32_t> read;
 };
 static_assert(sizeof(chunk_header) == 64, "the header is one cache line");
 

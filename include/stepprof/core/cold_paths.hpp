@@ -76,7 +76,7 @@ inline block_ref make_log() noexcept {
   }
   auto* const log = new (the_pool.address(log_ref)) log_block;
   log->self = log_ref;
-  log->first = chunk_ref;
+  log->oldest.store(chunk_ref, std::memory_order_relaxed);
   log->current.store(chunk_ref, std::memory_order_relaxed);
   return log_ref;
 }
@@ -84,8 +84,8 @@ inline block_ref make_log() noexcept {
 // The first chunk of a log whose `thread` is set.
 inline void open_log(log_block& log, stamp now) noexcept {
   log.owner = static_cast<std::uint64_t>(log.thread) << 32;
-  init_chunk(log.first, log.thread, now, 0, 0);
-  chunk_header* const chunk = chunk_at(log.first);
+  init_chunk(log.current.load(std::memory_order_relaxed), log, now, 0);
+  chunk_header* const chunk = current_chunk(log);
   log.room = static_cast<std::int32_t>(chunk->bytes - sizeof *chunk);
   publish(log, reinterpret_cast<const char*>(chunk + 1));
   match_high(log, now);

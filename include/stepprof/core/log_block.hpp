@@ -28,15 +28,23 @@ struct log_counters {
   std::atomic<std::uint64_t> dropped_arguments{0};
   std::atomic<std::uint64_t> dropped_memory{0};
   std::atomic<std::uint64_t> lost_ends{0};
-  std::atomic<std::uint64_t> cut_names{0};  // uses of a run-time name that was too long to be kept whole
+  std::atomic<std::uint64_t> cut_names{0};    // uses of a run-time name that was too long to be kept whole
+  std::atomic<std::uint64_t> overwritten{0};  // of the dropped begins: they were in the log
 
   // In a forked child.
   void reset() noexcept {
     for (std::atomic<std::uint64_t>* const c :
-         {&dropped_begins, &reentrant, &dropped_arguments, &dropped_memory, &lost_ends, &cut_names})
+         {&dropped_begins, &reentrant, &dropped_arguments, &dropped_memory, &lost_ends, &cut_names, &overwritten})
       c->store(0, std::memory_order_relaxed);
   }
 };
+
+inline constexpr std::uint64_t held_log = std::uint64_t{1} << 63;
+
+// What log_block::oldest becomes when `ref` is the oldest chunk: one more change, held by nobody.
+constexpr std::uint64_t next_oldest(std::uint64_t oldest, block_ref ref) noexcept {
+  return ((((oldest >> 32) + 1) << 32) | ref) & ~held_log;
+}
 
 // A name used before, with its own copy of the text, so that a hit needs no look at the shared table.
 struct cached_name {
@@ -59,8 +67,10 @@ struct alignas(64) log_block : writer {
   std::uint64_t asked_thread = 0;  // not 0: its end will not be seen, the system is to be asked for this id
   std::atomic<log_state> state{log_state::live};
   std::atomic<block_ref> next{0};     // in the list of all logs
-  block_ref first = 0;                // the first chunk, set before the log is in the list
   std::atomic<block_ref> current{0};  // the chunk being written
+  // The first chunk that is still there, the number of changes << 32, and held_log while the control side reads: see
+  // take_oldest_chunk.
+  std::atomic<std::uint64_t> oldest{0};
 
   // The owner's slow state.
   std::uint32_t high = 0;           // high half of the last time written

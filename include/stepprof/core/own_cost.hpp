@@ -43,7 +43,7 @@ class cost_measurement {
   ~cost_measurement() {
     if (ref_ == 0) return;
     this_thread.own = own_;
-    give_back_log(log_at(ref_), log_at(ref_)->first);
+    give_back_log(log_at(ref_), oldest_chunk(*log_at(ref_)));
   }
 
   void run_batch() noexcept {

@@ -125,6 +125,16 @@ inline constexpr std::uint32_t id_mask = 0xffffffu;
   return (t >= tag::alloc && t <= tag::own_alloc) || (t >= tag::own_free && t <= tag::device_free_range);
 }
 
+[[nodiscard]] constexpr bool is_begin(tag t) noexcept {
+  return (t >= tag::begin_op && t <= tag::begin_backward) ||
+         (t >= tag::begin_manual_op && t <= tag::begin_manual_backward);
+}
+
+// What is counted as an argument where it is lost: facts of a scope, and marks.
+[[nodiscard]] constexpr bool is_argument(tag t) noexcept {
+  return t == tag::instant || t == tag::counter || (t >= tag::sequence && t <= tag::inputs);
+}
+
 // Types of an argument's value.
 enum class argument_type : std::uint32_t { int64 = 0, uint64 = 1, real = 2, boolean = 3, text = 4 };
 

@@ -84,7 +84,10 @@ inline void install_recorder(control_state& state) {
   detail::control_state& state = detail::control();
   const detail::control_lock hold;
   const detail::collector::cut now = state.reader.note();
-  if (state.running == nullptr) state.reader.discard(now, false);
+  if (state.running == nullptr)
+    state.reader.discard(now, false);
+  else
+    state.reader.let_go(now);
   return state.reader.totals(now);
 }
 

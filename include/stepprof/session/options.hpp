@@ -27,6 +27,17 @@ enum class activity : std::uint8_t {
 /// `CPU`, `CUDA`, `HARDWARE_COUNTERS`; `UNKNOWN` for a value that is none of them.
 [[nodiscard]] constexpr std::string_view to_string(activity a) noexcept;
 
+/// What becomes of events when the memory for them is used up. Both count what is lost, exactly.
+enum class fill_policy : std::uint8_t {
+  drop_newest,  ///< What is kept is complete from the begin of the window; later events are dropped.
+  /// Each thread overwrites its own oldest events: what is kept is the end of the window. Threads that come when all
+  /// but an eighth of the memory is taken share that; what a thread has no memory for is dropped.
+  ring,
+};
+
+/// `drop_newest`, `ring`; `unknown` for a value that is none of them.
+[[nodiscard]] constexpr std::string_view to_string(fill_policy p) noexcept;
+
 /// How a profile records, and what it does with the result. A plain value. (Every field has an initialiser, here and in
 /// the other options: compilers warn about those that designated initialisers leave out and that have none.)
 struct profile_options {
@@ -67,9 +78,10 @@ struct profile_options {
   /// but not added; that is reported and noted in the result. From 1 MiB.
   std::uint64_t accumulate_limit_bytes = std::uint64_t{1} << 30;
 
-  /// Memory for the events of all threads together, in bytes, reserved and filled as needed. When it is used up, new
-  /// events are counted and dropped. From 1 MiB to 16 GiB.
+  /// Memory for the events of all threads together, in bytes, reserved and filled as needed. From 1 MiB to 16 GiB.
   std::size_t event_budget_bytes = std::size_t{256} << 20;
+  /// What happens when it is used up.
+  fill_policy when_full = fill_policy::drop_newest;
 
   /// The name of the process in traces. Empty: what set_process_name() said.
   std::string process_name = {};
@@ -154,6 +166,16 @@ constexpr std::string_view to_string(activity a) noexcept {
   return "UNKNOWN";
 }
 
+constexpr std::string_view to_string(fill_policy p) noexcept {
+  switch (p) {
+    case fill_policy::drop_newest:
+      return "drop_newest";
+    case fill_policy::ring:
+      return "ring";
+  }
+  return "unknown";
+}
+
 inline void validate(const profile_options& options, std::error_code& ec) {
   detail::option_faults faults;
   validate(options.schedule, ec);
@@ -166,6 +188,9 @@ inline void validate(const profile_options& options, std::error_code& ec) {
     faults.add(errc::invalid_argument, "rank is " + std::to_string(options.rank) + ", must be -1 (none) or at least 0");
   detail::check_bytes("event_budget_bytes", options.event_budget_bytes, detail::least_event_budget,
                       detail::largest_event_budget, "1048576 (1 MiB) to 17179869184 (16 GiB)", faults);
+  if (to_string(options.when_full) == "unknown")
+    faults.add(errc::invalid_argument, "when_full is " + std::to_string(static_cast<int>(options.when_full)) +
+                                           ", must be fill_policy::drop_newest or fill_policy::ring");
   detail::check_bytes("accumulate_limit_bytes", options.accumulate_limit_bytes, detail::least_event_budget, UINT64_MAX,
                       "at least 1048576 (1 MiB)", faults);
   ec = faults.result();

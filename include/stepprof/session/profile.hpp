@@ -365,7 +365,7 @@ inline void profile::start(std::error_code& ec) {
       return;
     }
     detail::install_recorder(state);
-    if (!windows_.begin_session(flags(), options_.event_budget_bytes,
+    if (!windows_.begin_session(flags(), options_.event_budget_bytes, options_.when_full == fill_policy::ring,
                                 static_cast<std::uint32_t>(options_.stack_depth))) {
       ec = detail::make_error(errc::out_of_memory, "profile_options: event_budget_bytes is " +
                                                        std::to_string(options_.event_budget_bytes) +

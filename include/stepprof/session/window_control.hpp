@@ -27,7 +27,8 @@ class window_control {
   window_control(std::string process_name, std::int64_t rank) : process_name_(std::move(process_name)), rank_(rank) {}
 
   // `flags` is what the gate holds while a window is open. False: the system has no address space for the budget.
-  bool begin_session(std::uint32_t flags, std::uint64_t budget_bytes, std::uint32_t stack_depth) {
+  bool begin_session(std::uint32_t flags, std::uint64_t budget_bytes, bool is_ring, std::uint32_t stack_depth) {
+    the_cold.is_ring.store(is_ring, std::memory_order_relaxed);
     flags_ = flags | flag_scopes;
     the_stack_depth.store(stack_depth, std::memory_order_relaxed);
     choose_cold_table(flags_);

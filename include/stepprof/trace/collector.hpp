@@ -28,7 +28,7 @@ struct recording_totals {
   std::uint64_t unfinished = 0;  ///< In a delivered window, still open when it was cut.
   std::uint64_t late = 0;        ///< Passed the gate, but lie in no window.
   std::uint64_t discarded = 0;   ///< In a warm-up window, which is thrown away.
-  std::uint64_t dropped = 0;     ///< Not recorded: memory was full, or begun inside the recorder itself.
+  std::uint64_t dropped = 0;  ///< Not recorded: memory was full, or begun inside the recorder itself; or overwritten.
 };
 
 namespace detail {
@@ -44,9 +44,11 @@ class collector {
     std::uint64_t memory = 0;
     std::uint64_t ends = 0;
     std::uint64_t cut_names = 0;
+    std::uint64_t overwritten = 0;
     void add(const log_counters& c) {
-      // In this order: a begin is counted as dropped before it is counted as reentrant.
+      // In this order: a begin is counted as dropped before it is counted as reentrant or overwritten.
       reentrant += c.reentrant.load(std::memory_order_acquire);
+      overwritten += c.overwritten.load(std::memory_order_acquire);
       dropped += c.dropped_begins.load(std::memory_order_relaxed);
       arguments += c.dropped_arguments.load(std::memory_order_relaxed);
       memory += c.dropped_memory.load(std::memory_order_relaxed);
@@ -60,6 +62,7 @@ class collector {
       memory -= other.memory;
       ends -= other.ends;
       cut_names -= other.cut_names;
+      overwritten -= other.overwritten;
     }
   };
 
@@ -76,7 +79,8 @@ class collector {
     losses lost;  // since the process began
   };
 
-  // Notes the published position of every log. The gate must have been changed before.
+  // Notes the published position of every log, and holds them: discard(), collect() or let_go() must follow. The gate
+  // must have been changed before.
   cut note() {
     cut now;
     now.lost = dead_losses_;
@@ -84,6 +88,7 @@ class collector {
       log_block* const log = log_at(ref);
       cut::place place;
       place.log = ref;
+      hold_log(*log);
       place.dead = has_ended(*log);  // before the position: what a dead thread published is final
       place.chunk = log->current.load(std::memory_order_acquire);
       place.bytes = published_bytes(*log, place.chunk);
@@ -95,6 +100,11 @@ class collector {
     std::reverse(now.places.begin(), now.places.end());  // oldest thread first
     now.ticks = ticks_of(read_clock());
     return now;
+  }
+
+  // Nothing is read up to this cut.
+  static void let_go(const cut& unread) noexcept {
+    for (const cut::place& place : unread.places) let_log_go(*log_at(place.log));
   }
 
   // Reads up to the cut and forgets it. Whether these begins were late or in a warm-up window is the caller's to say.
@@ -111,6 +121,7 @@ class collector {
     }
     foreign_ends_.settle(threads);
     for (std::size_t i = 0; i < threads.size(); ++i) give_room_back(until.places[i], threads[i].record);
+    let_go_of_read(until);
     reported_losses_ = until.lost;  // of no window
     retire(until);
   }
@@ -134,8 +145,7 @@ class collector {
   void reset_after_fork() {
     for (block_ref ref = the_cold.logs.exchange(0, std::memory_order_relaxed); ref != 0;) {
       log_block* const log = log_at(ref);
-      const auto known = readers_.find(ref);
-      const block_ref from = known == readers_.end() ? log->first : known->second.chunk;
+      const auto from = oldest_chunk(*log);
       ref = log->next.load(std::memory_order_relaxed);
       while (const block_ref spare = pop_spare(*log)) the_pool.give_back(spare);
       give_back_log(log, from);
@@ -151,25 +161,37 @@ class collector {
 
  private:
   struct reader {
-    block_ref chunk = 0;      // being read
-    std::uint32_t bytes = 0;  // of it, read so far
+    block_ref chunk = 0;         // being read
+    std::uint32_t bytes = 0;     // of it, read so far
+    std::uint32_t sequence = 0;  // of it
     std::uint32_t thread = 0;
     log_replay replay;
+
+    void enter(block_ref ref) noexcept {
+      chunk = ref;
+      bytes = sizeof(chunk_header);
+      sequence = chunk_at(ref)->sequence;
+    }
   };
+  // Of a log that is held. Stands at the first record that was not read and is still there.
   reader& reader_of(block_ref ref) {
-    const auto found = readers_.find(ref);
-    if (found != readers_.end()) return found->second;
-    const log_block* const log = log_at(ref);
-    reader& r = readers_[ref];
-    r.chunk = log->first;
-    r.bytes = sizeof(chunk_header);
-    r.thread = log->thread;
-    r.replay.enter_chunk(*chunk_at(r.chunk));
+    const log_block& log = *log_at(ref);
+    const auto oldest = oldest_chunk(log);
+    const auto [found, is_new] = readers_.try_emplace(ref);
+    reader& r = found->second;
+    if (!is_new && r.sequence == chunk_at(oldest)->sequence) return r;
+    r.thread = log.thread;
+    r.enter(oldest);
+    // A log's first chunk says what was lost before it, too.
+    if (is_new && log.counters.overwritten.load(std::memory_order_relaxed) == 0)
+      r.replay.enter_chunk(*chunk_at(oldest));
+    else
+      r.replay.enter_behind_gap(*chunk_at(oldest));
     return r;
   }
 
   // Replays from the reader's place to the cut's. Chunks that are read and left are freed when `consume`.
-  static void read(reader& r, const cut::place& until, bool consume) {
+  void read(reader& r, const cut::place& until, bool consume) {
     for (;;) {
       chunk_header* const chunk = chunk_at(r.chunk);
       // Acquire: a link says that `published` is final. So the link is looked at first.
@@ -180,12 +202,20 @@ class collector {
             static_cast<std::uint32_t>(r.replay.replay(reinterpret_cast<const char*>(chunk) + r.bytes, end - r.bytes));
       if (next == 0) return;
       if (consume) {
+        move_oldest(*log_at(until.log), next);
         chunk->state.store(static_cast<std::uint32_t>(chunk_state::free), std::memory_order_relaxed);
-        the_pool.give_back(r.chunk);
+        give_back(r.chunk);
       }
-      r.chunk = next;
-      r.bytes = sizeof(chunk_header);
+      r.enter(next);
       r.replay.enter_chunk(*chunk_at(next));
+    }
+  }
+
+  // When all logs have been read up to the cut.
+  void let_go_of_read(const cut& until) {
+    for (const cut::place& place : until.places) {
+      const reader& r = readers_.at(place.log);
+      let_log_go(*log_at(place.log), r.bytes);
     }
   }
 
@@ -212,21 +242,31 @@ class collector {
       log_at(place.log)->unneeded_bytes.fetch_add(record.unneeded_bytes, std::memory_order_relaxed);
   }
 
-  // Frees the logs of threads that have ended and are read.
+  void give_back(block_ref ref) noexcept {
+    the_pool.give_back(ref);
+    if (block_pool::bytes_of(ref) == small_bytes) ++freed_pieces_;
+  }
+
+  // Frees the logs of threads that have ended and are read, and makes blocks of pieces again. Short threads cut blocks
+  // into pieces, so do many threads that share a full pool; without this they would stay pieces.
   void retire(const cut& until) {
     std::vector<log_block*> ended;
     for (const cut::place& place : until.places)
       if (place.dead) ended.push_back(log_at(place.log));
-    if (ended.empty()) return;
+    if (!ended.empty()) free_logs(ended);
+    if (freed_pieces_ < block_bytes / small_bytes) return;
+    freed_pieces_ = 0;
+    rejoin_pieces();
+  }
+  void free_logs(const std::vector<log_block*>& ended) {
     unlink(ended);
     for (log_block* const log : ended) {
       dead_losses_.add(log->counters);
       const block_ref ref = log->self;
       give_back_log(log, readers_.at(ref).chunk);
       readers_.erase(ref);
+      freed_pieces_ += 2;  // itself, and most often its last chunk
     }
-    // Thousands of short threads cut whole blocks into pieces; without this they would stay pieces.
-    if (ended.size() >= 2 * block_bytes / small_bytes) rejoin_pieces();
   }
   // Makes whole blocks again of those whose pieces are all free. Other threads may take and give back meanwhile.
   static void rejoin_pieces() {
@@ -278,6 +318,7 @@ class collector {
   losses dead_losses_;       // of threads that have ended
   losses reported_losses_;   // up to the last cut
   std::uint64_t window_late_ = 0;
+  std::size_t freed_pieces_ = 0;  // since blocks were put together again
   std::uint64_t reported_cold_ = 0;
   time_base time_;
 };
@@ -307,7 +348,9 @@ inline trace collector::collect(const cut& until, const window_facts& window, st
   assembly.set_times(end_ticks, convert, time_);
   assembly.add_process();
   foreign_ends ends = foreign_ends_;
-  assembly.builder().losses().unmatched_ends = ends.settle(parts);
+  const foreign_ends::unmatched unmatched = ends.settle(parts);
+  assembly.builder().losses().unmatched_ends = unmatched.ends;
+  assembly.builder().losses().overwritten_ends = unmatched.overwritten;
   if (!keep) foreign_ends_ = std::move(ends);
   assembly.assemble(parts);
   losses lost = until.lost;
@@ -315,6 +358,7 @@ inline trace collector::collect(const cut& until, const window_facts& window, st
   loss_counts& counts = assembly.builder().losses();
   counts.dropped = lost.dropped;
   counts.reentrant = lost.reentrant;
+  counts.overwritten = lost.overwritten;
   counts.dropped_arguments = lost.arguments;
   counts.dropped_memory = lost.memory;
   counts.late = window_late_;
@@ -333,7 +377,10 @@ inline trace collector::collect(const cut& until, const window_facts& window, st
     reported_losses_ = until.lost;
     reported_cold_ = the_pool.cold_blocks();
     parts.clear();
+    let_go_of_read(until);
     retire(until);
+  } else {
+    let_go(until);
   }
   return assembly.builder().finish(ec);
 }

@@ -24,37 +24,49 @@ struct replayed_thread {
 // cut of its own. Ends without a scope therefore wait for one more window.
 class foreign_ends {
  public:
-  // Ends the scopes of one window. Returns how many ends have no begin: some of the window before.
+  // Ends that have no begin: some of the window before.
+  struct unmatched {
+    std::uint64_t ends = 0;
+    std::uint64_t overwritten = 0;  // of scopes of a log of which a part was overwritten
+  };
+  // Ends the scopes of one window.
   // Of several scopes with the end's name the last that had begun by then is meant; when clocks of two processors
   // disagree and none had, the first.
   template <class Thread>
-  std::uint64_t settle(std::vector<Thread>& threads) {
+  unmatched settle(std::vector<Thread>& threads) {
     const std::size_t old = waiting_.size();
     std::vector<thread_record::foreign_end> ends = std::move(waiting_);
     waiting_.clear();
     for (const Thread& t : threads) ends.insert(ends.end(), t.record.foreign_ends.begin(), t.record.foreign_ends.end());
-    if (ends.empty()) return 0;
+    if (ends.empty()) return {};
     // Several threads may have ended scopes of one name: in the order in which they did.
     const auto earlier = [](const auto& a, const auto& b) { return a.ticks < b.ticks; };
     const auto fresh = ends.begin() + static_cast<std::ptrdiff_t>(old);
     std::stable_sort(ends.begin(), fresh, earlier);
     std::stable_sort(fresh, ends.end(), earlier);
     index<Thread> scopes(ends, threads);
-    std::uint64_t unmatched = 0;
+    unmatched left;
     for (std::size_t i = 0; i < ends.size(); ++i) {
       const bool waited = i < old;
       if (scopes.close(ends[i], !waited)) continue;
       if (waited)
-        ++unmatched;
+        ++(has_gap(ends[i], threads) ? left.overwritten : left.ends);
       else
         waiting_.push_back(ends[i]);
     }
     for (Thread& t : threads) t.replay->forget_ended();
-    return unmatched;
+    return left;
   }
   void clear() noexcept { waiting_.clear(); }
 
  private:
+  template <class Thread>
+  static bool has_gap(const thread_record::foreign_end& end, const std::vector<Thread>& threads) {
+    const std::uint32_t thread = end.serial != 0 ? static_cast<std::uint32_t>(end.serial >> 32) : end.thread;
+    return std::any_of(threads.begin(), threads.end(),
+                       [thread](const Thread& t) { return t.record.thread == thread && t.replay->has_gap(); });
+  }
+
   // The open scopes that the ends may mean.
   template <class Thread>
   class index {

@@ -88,6 +88,7 @@ struct thread_record {
   std::uint32_t unneeded_bytes = 0;  // of the log: kept for ends that came on other threads
   std::uint64_t begins = 0;
   std::uint64_t unmatched_ends = 0;
+  std::uint64_t overwritten_ends = 0;  // of scopes whose begin was overwritten
   std::uint64_t clamps = 0;
   std::uint64_t overflow_names = 0;
   std::uint64_t cut_ticks = 0;  // where its open scopes end: not before any of its times
@@ -119,6 +120,18 @@ class log_replay {
 
   // At the first word of a chunk.
   void enter_chunk(const chunk_header& chunk) noexcept { high_ = chunk.base_high; }
+  // The same where chunks before it were overwritten: which scopes are open is not known, only how many bytes of ends
+  // will come.
+  void enter_behind_gap(const chunk_header& chunk) noexcept {
+    enter_chunk(chunk);
+    name_session_ = chunk.name_session;
+    open_.clear();
+    strays_ = stray_scopes();
+    bytes_of_lost_ends_ = chunk.reserved_at_entry;
+    has_gap_ = true;
+  }
+  // Whether scopes of this log were overwritten, now or in an earlier window.
+  [[nodiscard]] bool has_gap() const noexcept { return has_gap_; }
 
   // Whole records. Stops at the first that makes no sense and returns how many bytes were used.
   std::size_t replay(const char* data, std::size_t bytes) {
@@ -391,7 +404,10 @@ class log_replay {
       return;
     }
     if (serial == 0 && end_stray(id, serial, ticks)) return;
-    if (serial != 0)
+    if (const std::uint32_t bytes = serial != 0 ? 16 : 8; bytes_of_lost_ends_ >= bytes) {
+      bytes_of_lost_ends_ -= bytes;
+      ++out_.overwritten_ends;
+    } else if (serial != 0)
       out_.foreign_ends.push_back({ticks, id, 0, serial});
     else
       ++out_.unmatched_ends;
@@ -461,6 +477,8 @@ class log_replay {
   std::uint64_t last_ = 0;
   std::uint64_t seen_ = 0;  // the latest time in the log; last_ may be a cut
   std::uint32_t high_ = 0;
+  std::uint32_t bytes_of_lost_ends_ = 0;  // that may still come: of scopes that were open at the end of a gap
+  bool has_gap_ = false;
   std::uint32_t name_session_ = 0;   // of the log, up to here
   std::uint32_t known_session_ = 0;  // this one's and the one before's names are known
 };

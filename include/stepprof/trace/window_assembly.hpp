@@ -246,6 +246,7 @@ inline void window_assembly::add_thread(thread_part& part) {
     builder_.add_mark(mark);
   }
   builder_.losses().unmatched_ends += record.unmatched_ends;
+  builder_.losses().overwritten_ends += record.overwritten_ends;
   builder_.losses().clamps += record.clamps;
   builder_.losses().overflow_names += record.overflow_names;
 }
@@ -401,10 +402,14 @@ inline void window_assembly::add_loss_notes() {
     if (count != 0) builder_.add_note(code, std::to_string(count) + text);
   };
   note(lost.unfinished, "unfinished_scopes", " scope(s) were still open when the window was cut; they end at the cut");
-  note(lost.dropped > lost.reentrant ? lost.dropped - lost.reentrant : 0, "dropped_scopes",
+  const std::uint64_t explained = lost.reentrant + lost.overwritten;
+  note(lost.dropped > explained ? lost.dropped - explained : 0, "dropped_scopes",
        " scope(s) were not recorded: the memory for events was full (raise event_budget_bytes), or their thread was "
        "ending");
   note(lost.reentrant, "reentrant_scopes", " scope(s) were not recorded: they began inside the recorder itself");
+  note(lost.overwritten, "overwritten_scopes",
+       " scope(s) were overwritten by later ones of their threads: the memory for events was full (raise "
+       "event_budget_bytes to keep more)");
   note(lost.dropped_arguments, "dropped_arguments",
        " argument(s) or mark(s) were not recorded: the memory for events was full (raise event_budget_bytes), or their "
        "thread was ending");

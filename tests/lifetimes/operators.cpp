@@ -1,4 +1,4 @@
-// Operators new and delete that record while they allocate and free. All forms: sanitizers bring theirs otherwise.
+// Operators new and delete that record while they allocate and free.
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -7,8 +7,6 @@
 #include "sessions.hpp"
 
 namespace lifetimes {
-
-std::atomic<bool> operators_record{false};
 
 namespace {
 

@@ -1,5 +1,6 @@
 // Catches: a recorder that is gone with the library which brought it, or that reads names of one which is gone.
 #include <support/catch.hpp>
+#include <support/sanitized.hpp>
 
 #include <fstream>
 #include <future>
@@ -49,12 +50,6 @@ long resident_pages() {
   std::ifstream("/proc/self/statm") >> all >> resident;
   return resident;
 }
-
-#if defined(STEPPROF_TEST_SANITIZED)
-constexpr bool sanitized = true;
-#else
-constexpr bool sanitized = false;
-#endif
 
 }  // namespace
 
@@ -130,7 +125,7 @@ TEST_CASE("a library may be loaded and unloaded a hundred times while the progra
   CHECK(count(events, "between loads") == scopes * loads);
   CAPTURE(resident.front(), resident[loads / 4], resident[loads * 3 / 4], resident.back());
   // Sanitizers keep what was freed.
-  if (!sanitized) CHECK(100 * (resident.back() - resident[loads * 3 / 4]) < resident.front());
+  if (!test::sanitized) CHECK(100 * (resident.back() - resident[loads * 3 / 4]) < resident.front());
 }
 
 }  // namespace library_unloaded_test

@@ -3,12 +3,16 @@
 
 #include <support/recorded.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <thread>
 
 #include <stepprof/stepprof.hpp>
 
 namespace ids_test {
+
+using test::fake_clock;
 
 namespace {
 
@@ -59,6 +63,43 @@ TEST_CASE("ids of the system may be of any size; those shown are small", "[ids]"
   const test::checked_trace checked = test::check_rules(t);
   CHECK(checked.slice_count("s") == 2);
   CHECK(checked.thread_names.size() >= 2);
+}
+
+// Catches: threads told apart by the system's id, which the next thread may be given: names on the wrong track, scopes
+// of one inside those of the other.
+// FC-47: https://github.com/wolfpld/tracy/issues/1110, https://github.com/firefox-devtools/profiler/issues/3351
+TEST_CASE("threads to which the system gives the same id are two", "[ids]") {
+  fake_clock::ticks_per_reading(1);
+  const large_ids ids;
+  stepprof::profile prof;
+  const char* const names[] = {"a", "b"};
+  for (const char* const name : names)
+    std::thread([name] {
+      stepprof::set_thread_name(name);
+      const stepprof::record_function outer(std::string(name) + " outer");
+      const stepprof::record_function inner(std::string(name) + " inner");
+    }).join();
+  prof.stop();
+  fake_clock::ticks_per_reading(0);
+  const stepprof::trace t = prof.result();
+  REQUIRE(t.tracks().size() == 2);
+  CHECK(t.tracks()[0].os_id == t.tracks()[1].os_id);
+  CHECK(t.tracks()[0].id != t.tracks()[1].id);
+  REQUIRE(t.events().size() == 4);
+  const test::checked_trace checked = test::check_rules(t);
+  for (const std::string name : names) {
+    const stepprof::trace_event* const outer = test::find_event(t, name + " outer");
+    const stepprof::trace_event* const inner = test::find_event(t, name + " inner");
+    REQUIRE(outer != nullptr);
+    REQUIRE(inner != nullptr);
+    CHECK(t.tracks()[outer->track].name == name);
+    CHECK(inner->track == outer->track);
+    CHECK(outer->parent == stepprof::npos);
+    REQUIRE(inner->parent != stepprof::npos);
+    CHECK(&t.events()[inner->parent] == outer);
+    CHECK(std::any_of(checked.thread_names.begin(), checked.thread_names.end(),
+                      [&](const auto& id_and_name) { return id_and_name.second == name; }));
+  }
 }
 
 }  // namespace ids_test

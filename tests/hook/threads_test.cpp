@@ -13,20 +13,13 @@
 #include <vector>
 
 #include <support/catch.hpp>
+#include <support/sanitized.hpp>
 
 #include <stepprof/stepprof.hpp>
 
 namespace threads_test {
 
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool is_sanitized = true;
-#elif defined(__has_feature)
-constexpr bool is_sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool is_sanitized = false;
-#endif
 
 stepprof::profile_options with_memory(std::size_t budget_bytes) {
   stepprof::profile_options options;
@@ -111,7 +104,7 @@ TEST_CASE("a thread's first act may be an allocation", "[hook]") {
 // Catches: a scope that is charged for another thread's bytes, running totals that drift or are negative, times that go
 // back, reports that are lost. FC-39: pytorch/kineto#504
 TEST_CASE("ten million blocks that threads pass to each other are all accounted for", "[hook]") {
-  constexpr int count = is_sanitized ? 20000 : 1250000;
+  constexpr int count = test::sanitized ? 20000 : 1250000;
   std::array<churned, churn_threads> done;
   std::vector<std::thread> threads;
   threads.reserve(churn_threads);

@@ -1,10 +1,14 @@
 // Catches: what a profile does while other threads record, stop it, come and go.
 #include <support/recorded.hpp>
+#include <support/sanitized.hpp>
 #include <support/temp_folder.hpp>
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
+#include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -257,6 +261,82 @@ TEST_CASE("starting and stopping 1000 times under open scopes keeps every trace 
   CHECK(after.dropped == before.dropped);
 }
 
+// Catches: threads that write into what stop() gave back, scopes of which one half is in a trace, a thread that ends
+// while it is read.
+// FC-63: https://github.com/pytorch/pytorch/pull/185741, https://github.com/pytorch/pytorch/issues/32883
+TEST_CASE("a profile is started and stopped under 32 threads that come and go", "[profile]") {
+  const test::heard heard;
+  const int rounds = test::sanitized ? 100 : 1000;
+  constexpr int workers = 32;
+  constexpr int own_ends = 4;  // workers that do each burst on a thread of its own, which then ends
+  std::mutex mutex;
+  std::condition_variable changed;
+  int round = 0;  // under the mutex
+  std::atomic<std::uint64_t> recorded{0};
+  const stepprof::recording_totals before = stepprof::process_totals();
+  const auto burst = [&recorded] {
+    for (int i = 0; i < 10; ++i) {
+      const stepprof::record_function outer("outer");
+      const stepprof::record_function inner("inner");
+      recorded += (outer.recorded() ? 1u : 0u) + (inner.recorded() ? 1u : 0u);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int w = 0; w < workers; ++w)
+    threads.emplace_back([&, w] {
+      for (int done = 0; done >= 0;) {
+        {
+          std::unique_lock<std::mutex> hold(mutex);
+          changed.wait(hold, [&] { return round != done; });
+          done = round;
+        }
+        if (w < own_ends)
+          std::thread(burst).join();
+        else
+          burst();
+      }
+    });
+  const auto begin_round = [&](int number) {
+    {
+      const std::lock_guard<std::mutex> hold(mutex);
+      round = number;
+    }
+    changed.notify_all();
+  };
+  stepprof::profile_options options;
+  options.event_budget_bytes = std::size_t{8} << 20;
+  stepprof::profile prof(options, stepprof::deferred);
+  std::uint64_t in_traces = 0;
+  int wrong = 0, with_scopes = 0;
+  for (int i = 1; i <= rounds; ++i) {
+    prof.start();
+    begin_round(i);
+    if (i % 2 == 0) std::this_thread::yield();
+    prof.stop();
+    const stepprof::trace t = prof.result();
+    in_traces += t.events().size();
+    with_scopes += t.events().empty() ? 0 : 1;
+    wrong += t.losses().unmatched_ends != 0 || t.losses().dropped != 0;
+    wrong += t.losses().kept + t.losses().unfinished != t.events().size();
+    std::int64_t in_rows = 0, cut = 0;
+    for (const stepprof::event_average& row : prof.key_averages().rows) {
+      in_rows += row.calls;
+      cut += row.unfinished;
+    }
+    wrong += in_rows != static_cast<std::int64_t>(t.events().size());
+    wrong += cut != static_cast<std::int64_t>(t.losses().unfinished);
+    if (i % 100 == 0) test::check_rules(t);
+  }
+  begin_round(-1);
+  for (std::thread& thread : threads) thread.join();
+  const stepprof::recording_totals after = stepprof::process_totals();
+  CHECK(wrong == 0);
+  CHECK(with_scopes > 0);
+  CHECK(after.kept + after.unfinished - before.kept - before.unfinished == in_traces);
+  CHECK(in_traces + (after.late - before.late) == recorded);
+  CHECK(after.dropped == before.dropped);
+}
+
 // Catches: scopes destroyed on another thread that corrupt one of the two stacks.
 // FC-18: pytorch/pytorch#32517, wolfpld/tracy#1184
 TEST_CASE("scopes may end on another thread while both are busy", "[profile]") {
@@ -301,6 +381,7 @@ TEST_CASE("scopes may end on another thread while both are busy", "[profile]") {
 
 // Catches: names that are lost when they are given early, late, twice, or when the thread is gone by the time of
 // reading.
+// FC-62: https://github.com/yse/easy_profiler/issues/53, https://github.com/thoren-d/tracing-chrome/pull/14
 TEST_CASE("threads and the process are named as they named themselves", "[profile]") {
   std::vector<stepprof::trace> cycles;
   stepprof::profile_options options;
@@ -351,9 +432,16 @@ TEST_CASE("threads and the process are named as they named themselves", "[profil
   CHECK(has(second, "renamed") == 1);
   CHECK(cycles[0].processes().at(0).name == "first name");
   CHECK(cycles[1].processes().at(0).name == "second name");
-  const test::checked_trace file = test::check_rules(cycles[1]);
-  CHECK(std::any_of(file.thread_names.begin(), file.thread_names.end(),
-                    [](const auto& id_and_name) { return id_and_name.second == "renamed"; }));
+  const auto file_names = [](const stepprof::trace& t, const std::string& name) {
+    const test::checked_trace file = test::check_rules(t);
+    return std::any_of(file.thread_names.begin(), file.thread_names.end(),
+                       [&](const auto& id_and_name) { return id_and_name.second == name; });
+  };
+  for (int i = 0; i < 2; ++i) {
+    CHECK(file_names(cycles[0], "gone, and its name is cut after forty-six byte"));
+    CHECK(file_names(cycles[0], "early"));
+  }
+  CHECK(file_names(cycles[1], "renamed"));
   for (const stepprof::trace& t : cycles)
     for (const stepprof::trace_track& track : t.tracks()) CHECK(track.id >= 1);
 

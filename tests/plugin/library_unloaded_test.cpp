@@ -1,57 +1,25 @@
 // Catches: a recorder that is gone with the library which brought it, or that reads names of one which is gone.
 #include <support/catch.hpp>
+#include <support/sanitized.hpp>
 
-#include <dlfcn.h>
-
+#include <fstream>
 #include <future>
-#include <string>
 #include <thread>
-
-#include <nlohmann/json.hpp>
+#include <vector>
 
 #include <stepprof/record.hpp>
 
+#include "library.hpp"
+
 namespace library_unloaded_test {
 
+using test::count;
+using test::is_loaded;
+using test::library;
+using test::start_profile;
+using test::stop_profile;
+
 namespace {
-
-class library {
- public:
-  explicit library(const char* path) : handle_(::dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
-    if (handle_ == nullptr) FAIL(::dlerror());
-  }
-  ~library() { ::dlclose(handle_); }
-  library(const library&) = delete;
-  library& operator=(const library&) = delete;
-
-  template <class Function>
-  Function* find(const char* name) const {
-    return reinterpret_cast<Function*>(::dlsym(handle_, name));
-  }
-
- private:
-  void* handle_;
-};
-
-bool is_loaded(const char* path) {
-  void* const handle = ::dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-  if (handle != nullptr) ::dlclose(handle);
-  return handle != nullptr;
-}
-
-void start_profile() {
-  library(profiling_library).find<void()>("start_profile")();
-}
-nlohmann::json stop_profile() {
-  const library profiling(profiling_library);
-  return nlohmann::json::parse(profiling.find<const char*()>("stop_profile")()).at("traceEvents");
-}
-
-int count(const nlohmann::json& events, const char* name) {
-  int found = 0;
-  for (const nlohmann::json& event : events) found += event.at("ph") == "X" && event.at("name") == name;
-  return found;
-}
 
 // A thread that records a scope, and ends when it is told to.
 class marked_thread {
@@ -76,6 +44,12 @@ class marked_thread {
   std::promise<void> end_;
   std::thread thread_;
 };
+
+long resident_pages() {
+  long all = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident;
+}
 
 }  // namespace
 
@@ -108,6 +82,7 @@ TEST_CASE("the library with the recorder stays when it is unloaded", "[plugin]")
 }
 
 // Catches: names, keys and values of arguments that are kept by reference to the code that gave them.
+// FC-65: https://github.com/wolfpld/tracy/issues/95. Native stacks of such libraries: tests/stacks.
 TEST_CASE("what an unloaded library recorded can be read", "[plugin]") {
   start_profile();
   for (int i = 0; i < 2; ++i) {
@@ -122,6 +97,35 @@ TEST_CASE("what an unloaded library recorded can be read", "[plugin]") {
     values += event.at("name") == "site of the library" &&
               event.at("args").at("key of the library") == "value of the library";
   CHECK(values == 2);
+}
+
+// Catches: memory for each time that a library is loaded, rows of the loads that are not the same row, a registration
+// that is left behind in memory of the library which the next load finds.
+// FC-65: https://github.com/wolfpld/tracy/issues/95, https://github.com/wolfpld/tracy/issues/419
+TEST_CASE("a library may be loaded and unloaded a hundred times while the program records", "[plugin]") {
+  constexpr int loads = 100;
+  constexpr int scopes = 100;
+  std::vector<long> resident;
+  start_profile();
+  for (int i = 0; i < loads; ++i) {
+    {
+      const library marking(marking_library);
+      marking.find<void()>("mark_regions")();
+      std::thread(marking.find<void()>("mark_regions")).join();
+    }
+    REQUIRE_FALSE(is_loaded(marking_library));
+    for (int k = 0; k < scopes; ++k) {
+      STEPPROF_SCOPE("between loads");
+    }
+    resident.push_back(resident_pages());
+  }
+  const nlohmann::json events = stop_profile();
+  CHECK(count(events, "site of the library") == 2 * loads);
+  CHECK(count(events, "name of the library") == 2 * loads);
+  CHECK(count(events, "between loads") == scopes * loads);
+  CAPTURE(resident.front(), resident[loads / 4], resident[loads * 3 / 4], resident.back());
+  // Sanitizers keep what was freed.
+  if (!test::sanitized) CHECK(100 * (resident.back() - resident[loads * 3 / 4]) < resident.front());
 }
 
 }  // namespace library_unloaded_test

@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <support/sanitized.hpp>
+
 #include <stepprof/stepprof.hpp>
 
 namespace test {
@@ -31,23 +33,11 @@ inline int run_in_child(const std::function<bool()>& work) {
 }
 
 // ThreadSanitizer ends a child that makes threads when its parent had several.
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool children_of_threads_may_have_threads = false;
-#elif defined(__has_feature)
-inline constexpr bool children_of_threads_may_have_threads = !__has_feature(thread_sanitizer);
-#else
-inline constexpr bool children_of_threads_may_have_threads = true;
-#endif
+inline constexpr bool children_of_threads_may_have_threads = !thread_sanitized;
 
 // AddressSanitizer's allocator has locks that a fork does not wait for: a child that was forked while another thread
 // allocated may wait for one of them for ever.
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool children_of_threads_may_allocate = false;
-#elif defined(__has_feature)
-inline constexpr bool children_of_threads_may_allocate = !__has_feature(address_sanitizer);
-#else
-inline constexpr bool children_of_threads_may_allocate = true;
-#endif
+inline constexpr bool children_of_threads_may_allocate = !address_sanitized;
 
 inline void in_two_threads(const std::function<void()>& work) {
   std::atomic<int> ready{0};

@@ -28,7 +28,7 @@ struct record_part {
   std::uint32_t bytes;
 };
 
-inline constexpr std::uint32_t cold_table_abi = 5;
+inline constexpr std::uint32_t cold_table_abi = STEPPROF_ABI;
 
 // Cold paths. Functions of whichever module starts the first profile; a program that only marks regions needs none of
 // them, nor any service of the system. None blocks, none throws.

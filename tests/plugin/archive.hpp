@@ -1,0 +1,3 @@
+#pragma once
+
+void record_in_archive();

@@ -168,7 +168,7 @@ TEST_CASE("ten million scopes become a trace and a table in little more than the
   // The log is in RAM before, and stays there for the next cycle. What may come to it is the trace, and as much as the
   // log again; but its chunks were free before, see above, so that it is the trace and a few MiB.
   CHECK(collecting <= log_bytes + trace_bytes);
-  CHECK(collecting >= trace_bytes);  // else it was not measured
+  CHECK(collecting > trace_bytes / 2);  // else it was not measured
   CHECK(averaging <= trace_bytes);
   CHECK(exporting <= std::uint64_t{16} << 20);
 }

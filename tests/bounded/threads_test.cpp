@@ -2,7 +2,9 @@
 #include <support/recorded.hpp>
 #include <support/skip.hpp>
 
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -20,11 +22,29 @@ constexpr int at_once = 16;
 constexpr int rounds = 1250;
 constexpr std::uint64_t all_threads = std::uint64_t{at_once} * rounds;  // 20000
 
+// Lets nobody go before all 16 are there: that as many live at once as ever will, from the first round on, is part of
+// what memory is measured against.
+class meeting {
+ public:
+  void wait_for_all() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (++here_ == at_once) all_are_here_.notify_all();
+    all_are_here_.wait(lock, [this] { return here_ == at_once; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable all_are_here_;
+  int here_ = 0;
+};
+
 // 16 threads with a name of their own and one scope, which have ended when this returns.
 void one_round(int round, const std::string& phase, bool own_scopes = true) {
+  meeting all;
   std::vector<std::thread> threads;
   for (int i = 0; i < at_once; ++i)
     threads.emplace_back([&, i] {
+      all.wait_for_all();
       const std::string own = phase + " " + std::to_string(round * at_once + i);
       stepprof::set_thread_name(own);
       const stepprof::record_function scope(own_scopes ? "scope of " + own : std::string("scope"));

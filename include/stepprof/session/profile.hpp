@@ -174,19 +174,19 @@ class profile {
   /// Writes the Chrome trace. See output/chrome_trace.hpp. More than viewers open well is reported once.
   chrome_trace_result export_chrome_trace(const std::filesystem::path& path) const {
     const detail::own_work own;
-    return told(stepprof::export_chrome_trace(result(), path));
+    return reported(stepprof::export_chrome_trace(result(), path));
   }
   chrome_trace_result export_chrome_trace(const std::filesystem::path& path, std::error_code& ec) const {
     const detail::own_work own;
-    return told(stepprof::export_chrome_trace(result(), path, ec));
+    return reported(stepprof::export_chrome_trace(result(), path, ec));
   }
   chrome_trace_result export_chrome_trace(std::ostream& out) const {
     const detail::own_work own;
-    return told(stepprof::export_chrome_trace(result(), out));
+    return reported(stepprof::export_chrome_trace(result(), out));
   }
   chrome_trace_result export_chrome_trace(std::ostream& out, std::error_code& ec) const {
     const detail::own_work own;
-    return told(stepprof::export_chrome_trace(result(), out, ec));
+    return reported(stepprof::export_chrome_trace(result(), out, ec));
   }
   /// Writes folded stacks for flame-graph tools. See output/folded_stacks.hpp. When there is nothing to write, as in a
   /// program whose scopes are compiled out, there is no file and one diagnostic, but no exception.
@@ -308,7 +308,7 @@ class profile {
   void call_back(const trace& result, aftermath& after);
   static void add_notes(const trace& result, aftermath& after);
   void report(const aftermath& after) noexcept;
-  chrome_trace_result told(chrome_trace_result written) const {
+  chrome_trace_result reported(chrome_trace_result written) const {
     detail::report_large_trace(written, once_);
     return written;
   }

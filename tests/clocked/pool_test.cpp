@@ -237,6 +237,36 @@ TEST_CASE("names that are too long are cut at a character, and the trace says so
   CHECK(test::contains(t.notes()[0].text, "2 use(s) of names longer than 16384 bytes"));
 }
 
+// Catches: an assertion or a copy of the whole name, a cut inside a character, a count that leaves out the longest.
+// FC-42: https://github.com/wolfpld/tracy/issues/280
+TEST_CASE("names of up to 64 MiB are cut where all names are, and take no more memory", "[pool]") {
+  const test::heard heard;
+  const std::size_t sizes[] = {65535, 65536, std::size_t{1} << 20, std::size_t{64} << 20};
+  stepprof::profile prof;
+  { stepprof::record_function scope("first"); }
+  const std::uint32_t taken = stepprof::detail::the_pool.taken_blocks();
+  for (const std::size_t size : sizes) {
+    // Two bytes each, from the second on: the last of them that begins before the limit ends behind it.
+    std::string name = std::to_string(size % 7);
+    for (std::string characters = "\xc3\xa9"; name.size() < size; characters += characters)
+      name.append(characters, 0, size - name.size());
+    stepprof::record_function scope(name);
+  }
+  CHECK(stepprof::detail::the_pool.taken_blocks() <= taken + 2);  // four names of 16 KiB
+  prof.stop();
+  const stepprof::trace t = prof.result();
+  REQUIRE(t.events().size() == 5);
+  for (std::size_t i = 1; i < 5; ++i) {
+    const std::string name(t.name(t.events()[i]));
+    CHECK(name.size() == 16383);
+    CHECK(name.substr(0, 3) == std::to_string(sizes[i - 1] % 7) + "\xc3\xa9");
+    CHECK(name.substr(name.size() - 2) == "\xc3\xa9");
+  }
+  CHECK(heard.codes() == "names_cut");
+  CHECK(test::contains(t.notes()[0].text, "4 use(s) of names longer than 16384 bytes"));
+  test::check_rules(t);  // valid UTF-8, too
+}
+
 // Catches: a table of another layout that a second version of the library would call through.
 TEST_CASE("the table of cold paths carries its number", "[pool]") {
   stepprof::profile prof;

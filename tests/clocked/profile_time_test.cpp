@@ -5,6 +5,8 @@
 #include <support/recorded.hpp>
 
 #include <atomic>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -38,6 +40,36 @@ std::vector<std::uint32_t>& blocks_at_readings() {
 }
 
 }  // namespace
+
+// Catches: what stopping or the end of a step costs, booked to the scope that comes last.
+// FC-26: https://github.com/pytorch/pytorch/issues/62390
+TEST_CASE("the last scope costs what the others do, and is not missed where it is left out", "[profile]") {
+  const test::heard heard;
+  const auto durations = [](bool with_steps, bool with_last) {
+    const ticking clock;
+    stepprof::profile_options options;
+    if (with_steps) options.schedule = stepprof::schedule{0, 0, 200, 1};
+    stepprof::profile prof(options);
+    for (int i = 0; i < 200; ++i) {
+      work("A");
+      work("B");
+      if (with_last) work("C");
+      if (with_steps) prof.step();
+    }
+    prof.stop();
+    std::map<std::string, std::map<std::int64_t, int>> counts;  // how many took how long
+    const stepprof::trace t = prof.result();
+    for (const stepprof::trace_event& e : t.events())
+      if (!e.has(stepprof::trace_event::step)) ++counts[std::string(t.name(e))][e.duration_ns()];
+    return counts;
+  };
+  const std::map<std::int64_t, int> all_alike = {{101, 200}};  // the work, and the reading at its end
+  for (const bool with_steps : {false, true}) {
+    CHECK(durations(with_steps, true) ==
+          decltype(durations(true, true)){{"A", all_alike}, {"B", all_alike}, {"C", all_alike}});
+    CHECK(durations(with_steps, false) == decltype(durations(true, true)){{"A", all_alike}, {"B", all_alike}});
+  }
+}
 
 // Catches: what registering a thread, taking a chunk or looking up a name costs being booked to the first scope.
 // FC-05: pytorch/kineto#328

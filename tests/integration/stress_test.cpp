@@ -67,8 +67,8 @@ produced produce(int seed, arena& shared) {
 
 class producers {
  public:
-  explicit producers(arena& shared) : counts_(8) {
-    for (int i = 0; i < 8; ++i)
+  explicit producers(arena& shared, int threads = 8) : counts_(static_cast<std::size_t>(threads)) {
+    for (int i = 0; i < threads; ++i)
       threads_.emplace_back([this, &shared, i] { counts_[static_cast<std::size_t>(i)] = produce(i, shared); });
   }
   produced join() {
@@ -227,7 +227,46 @@ TEST_CASE("while the gate stays open every begin is kept, unfinished or dropped,
   stepprof::set_diagnostics_hook(hook);
 }
 
-// Catches: logs of ended threads that are freed too early, too late, or twice.
+// Catches: exports that lose what an earlier one of the same session had, or that a recording thread, a stop or a start
+// breaks. FC-54: https://github.com/pytorch/pytorch/issues/19420
+TEST_CASE("each export while sixteen threads record holds what the one before it held", "[stress]") {
+  const test::heard heard;
+  stepprof::profile_options options;
+  options.profile_memory = true;
+  stepprof::profile prof(options, stepprof::deferred);
+  arena shared;
+  shared.allowed = 0;
+  producers writing(shared, 16);
+  std::vector<std::string> files;  // looked at afterwards: the waiting threads leave little time to this one
+  int shrunk = 0;
+  std::uint64_t last_kept = 0;
+  const auto take = [&](const stepprof::trace& t, bool first) {
+    if (!first && t.losses().kept < last_kept) ++shrunk;
+    last_kept = t.losses().kept;
+    files.push_back(test::chrome_text(t));
+  };
+  for (int session = 0; session < 3; ++session) {
+    prof.start();
+    for (int i = 0; i < 4; ++i) {
+      const std::uint64_t until = shared.begun + 400;
+      shared.allowed = until;
+      while (shared.begun < until - 200) std::this_thread::yield();  // they go on while this exports
+      take(prof.snapshot(), i == 0);
+    }
+    prof.stop();
+    take(prof.result(), false);
+    CHECK(last_kept > 400);
+  }
+  shared.stop = true;
+  writing.join();
+  CHECK(shrunk == 0);
+  std::string faults;
+  for (const std::string& file : files) faults += test::check_trace(file).summary();
+  CHECK(faults == "");
+}
+
+// Catches: logs of ended threads that are freed too early, too late, or twice. More of them:
+// bounded/threads. FC-37: https://github.com/yse/easy_profiler/issues/178
 TEST_CASE("thousands of short-lived threads are all recorded", "[stress]") {
   stepprof::profile prof;
   for (int round = 0; round < 100; ++round) {

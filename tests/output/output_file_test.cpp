@@ -128,6 +128,29 @@ TEST_CASE("a name of the greatest length works, with any byte", "[output_file]")
 }
 
 // FC-52. A device node of the test's own, so that nothing can happen to the machine's.
+// Catches: a file created under another name than the one asked for, and told as a success. On a system whose names are
+// bytes this stands in for those where they are not. FC-56: https://github.com/unum-cloud/USearch/issues/745
+TEMPLATE_TEST_CASE("a file has exactly the name that was asked for", "[output_file]", output_file,
+                   portable_output_file) {
+  const test::temp_folder folder;
+  const std::string name = "\xed\x95\x9c\xea\xb8\x80 \xf0\x9f\x93\x88.json";  // Hangul and an emoji
+  const std::filesystem::path names_of_it[] = {std::filesystem::path(name),
+                                               std::filesystem::path(u"\ud55c\uae00 \U0001f4c8.json")};
+  std::string deep = folder.path().string();
+  while (deep.size() < 300) deep += "/" + std::string(40, 'd') + "\xed\x95\x9c";
+  std::filesystem::create_directories(deep);
+  for (const std::filesystem::path& where : {folder.path(), std::filesystem::path(deep)})
+    for (const std::filesystem::path& as : names_of_it) {
+      TestType file(where / as);
+      file.write("text", 4);
+      CHECK_FALSE(file.commit());
+      CHECK(test::contents_of(where.string() + "/" + name) == "text");
+      CHECK(std::filesystem::remove(where.string() + "/" + name));
+    }
+  CHECK(std::filesystem::is_empty(deep));
+  CHECK(folder.names().size() == 1);
+}
+
 // Catches: a full device reported as success, or a device renamed over.
 TEST_CASE("a device is written straight into and survives", "[output_file]") {
   const test::temp_folder folder;

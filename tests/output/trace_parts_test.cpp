@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -65,7 +66,8 @@ std::map<std::string, int> counts_of(const test::checked_trace& checked) {
 }  // namespace
 
 // Catches: parts above the limit, parts that no viewer opens, events lost or written twice at the borders, arrows with
-// one end, metadata and names in the first part only. FC-50: jlfwong/speedscope#478, pytorch/kineto#595
+// one end, metadata and names in the first part only. FC-50:
+// https://github.com/jlfwong/speedscope/issues/478, https://github.com/pytorch/kineto/issues/595. Larger: bounded
 TEST_CASE("a large recording becomes several complete files", "[trace_parts]") {
   const test::temp_folder folder;
   const trace whole = long_recording(3000);
@@ -78,12 +80,13 @@ TEST_CASE("a large recording becomes several complete files", "[trace_parts]") {
   CHECK(folder.names().front() == "trace.part01.json");
   std::map<std::string, int> counts;
   std::size_t arrows = 0;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0, largest = 0;
   for (const std::filesystem::path& path : result.files) {
     INFO(path);
     const std::string text = test::contents_of(path.string());
     CHECK(text.size() <= options.max_file_bytes);
     bytes += text.size();
+    largest = (std::max)(largest, std::uint64_t{text.size()});
     const test::checked_trace checked = test::check_trace(text);
     CHECK(checked.findings.empty());
     CHECK(checked.document.root.string("run") == "one");
@@ -92,6 +95,7 @@ TEST_CASE("a large recording becomes several complete files", "[trace_parts]") {
     arrows += checked.arrows.size();
   }
   CHECK(bytes == result.bytes);
+  CHECK(largest == result.largest_file_bytes);
   CHECK(counts["[memory]"] == 3000);
   CHECK(counts["all"] == 2 * static_cast<int>(result.files.size()));  // around what is in each part
   int wrong = 0;

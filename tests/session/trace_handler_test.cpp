@@ -83,6 +83,24 @@ TEST_CASE("a file is named after worker and time", "[trace_handler]") {
                                                           {"rank0.5.pt.trace.json", "1"}});
 }
 
+// Catches: a directory or a worker beyond ASCII that becomes another one on its way to the system.
+// FC-56: https://github.com/unum-cloud/USearch/issues/745
+TEST_CASE("a file stands in exactly the directory that was asked for", "[trace_handler]") {
+  const scratch dir;
+  const std::string name = "\xed\x95\x9c\xea\xb8\x80 \xf0\x9f\x93\x88";  // Hangul and an emoji
+  std::string deep = (dir.path / name).string();
+  while (deep.size() < 300) deep += "/" + std::string(60, 'd');
+  trace_handler_options options;
+  options.unix_time_ns = [] { return std::int64_t{5}; };
+  options.worker_name = name;
+  const std::string path = trace_handler(deep, options).write(cycle_trace(1));
+  CHECK(path == deep + "/" + name + ".5.pt.trace.json");
+  std::ifstream in(path);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  CHECK(test::check_trace(text).findings.empty());
+  CHECK(text.find(name + ".5.pt.trace.json\"") != std::string::npos);  // the name that the file says it has
+}
+
 // Catches: ranks of a distributed run whose files cannot be told apart.
 TEST_CASE("the rank of a process is in the name", "[trace_handler]") {
   const scratch dir;

@@ -92,6 +92,34 @@ TEST_CASE("overlapping traces are refused", "[trace_merge]") {
   CHECK_FALSE(ec);
 }
 
+// Catches: clocks of several hosts put side by side as if they were one, which looks plausible and is wrong by seconds.
+// Nobody has compared these clocks, so there is no offset to correct.
+// FC-75: https://github.com/gaogaotiantian/viztracer/issues/361
+TEST_CASE("traces that count from different origins are refused", "[trace_merge]") {
+  const auto make = [](std::int64_t base_time_ns, std::int64_t begin) {
+    cycle c("t1: a[" + std::to_string(begin) + ".." + std::to_string(begin + 10) + "]", begin, begin + 10);
+    c.builder.info().base_time_ns = base_time_ns;
+    return c.finish();
+  };
+  const std::int64_t base = 1790857026000000000;
+  const trace here = make(base, 0);
+  const trace there = make(base + 11560000000 + 1600000, 20);  // another steady clock, and wall clocks 1.6 ms apart
+  const trace without_anchor = make(0, 20);
+  std::error_code ec;
+  for (const trace& other : {there, without_anchor}) {
+    CHECK(merge({here, other}, ec).events().empty());
+    CHECK(ec == errc::bad_trace);
+    CHECK(merge({other, here, here}, ec).events().empty());
+    CHECK(ec == errc::bad_trace);
+  }
+  CHECK_THROWS_WITH(merge({here, without_anchor}),
+                    "merge: the traces count their times from different origins (Unix times 1790857026000000000 and 0 "
+                    "ns; 0 is unknown); merge those of one process");
+  CHECK(merge({here, make(base, 20)}, ec).events().size() == 2);
+  CHECK_FALSE(ec);
+  CHECK(merge({make(0, 0), without_anchor}, ec).events().size() == 2);
+}
+
 // Catches: texts, details and arguments that keep an index of the trace they come from.
 TEST_CASE("details and arguments keep their texts", "[trace_merge]") {
   const auto make = [](std::int64_t at, const std::string& prefix) {

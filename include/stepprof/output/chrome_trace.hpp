@@ -1,6 +1,7 @@
 // The Chrome trace of a recording: kineto's JSON schema, right in Perfetto, chrome://tracing and speedscope.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <ostream>
@@ -157,7 +158,7 @@ inline chrome_trace_result write_chrome_trace(const trace& recording, byte_sink&
   }
   const std::uint64_t before = sink.bytes();
   chrome_trace_result result = detail::chrome_trace_writer(recording, flow_pairs(recording), options, sink).run();
-  result.bytes = sink.bytes() - before;
+  result.bytes = result.largest_file_bytes = sink.bytes() - before;
   return result;
 }
 
@@ -239,6 +240,7 @@ class chrome_trace_files {
     result_.flows_left_out += written.flows_left_out;
     result_.deep_scopes += written.deep_scopes;
     result_.bytes += written.bytes;
+    result_.largest_file_bytes = (std::max)(result_.largest_file_bytes, written.bytes);
     result_.files.push_back(path);
   }
 

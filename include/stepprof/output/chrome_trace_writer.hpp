@@ -45,11 +45,12 @@ struct chrome_trace_options {
 
 /// What export_chrome_trace() has written.
 struct chrome_trace_result {
-  std::uint64_t events = 0;          ///< Elements of "traceEvents".
-  std::uint64_t flows = 0;           ///< Arrows: pairs of s and f.
-  std::uint64_t flows_left_out = 0;  ///< Arrows that at no ns would be tied to the right scopes in every viewer.
-  std::uint64_t deep_scopes = 0;     ///< Written, but nested deeper than Perfetto shows (512).
-  std::uint64_t bytes = 0;           ///< Of JSON, before any compression.
+  std::uint64_t events = 0;              ///< Elements of "traceEvents".
+  std::uint64_t flows = 0;               ///< Arrows: pairs of s and f.
+  std::uint64_t flows_left_out = 0;      ///< Arrows that at no ns would be tied to the right scopes in every viewer.
+  std::uint64_t deep_scopes = 0;         ///< Written, but nested deeper than Perfetto shows (512).
+  std::uint64_t bytes = 0;               ///< Of JSON, before any compression.
+  std::uint64_t largest_file_bytes = 0;  ///< The same of the largest file, where there are several.
   std::vector<std::filesystem::path> files = {};  ///< That were written, where a path was given.
 };
 

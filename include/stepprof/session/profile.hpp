@@ -27,6 +27,7 @@
 #include <stepprof/output/speedscope.hpp>
 #include <stepprof/output/table.hpp>
 #include <stepprof/session/diagnostics.hpp>
+#include <stepprof/session/large_trace.hpp>
 #include <stepprof/session/options.hpp>
 #include <stepprof/session/window_control.hpp>
 #include <stepprof/trace/trace_merge.hpp>
@@ -170,22 +171,22 @@ class profile {
     const detail::own_work own;
     return stepprof::steps_of(result());
   }
-  /// Writes the Chrome trace. See output/chrome_trace.hpp.
+  /// Writes the Chrome trace. See output/chrome_trace.hpp. More than viewers open well is reported once.
   chrome_trace_result export_chrome_trace(const std::filesystem::path& path) const {
     const detail::own_work own;
-    return stepprof::export_chrome_trace(result(), path);
+    return reported(stepprof::export_chrome_trace(result(), path));
   }
   chrome_trace_result export_chrome_trace(const std::filesystem::path& path, std::error_code& ec) const {
     const detail::own_work own;
-    return stepprof::export_chrome_trace(result(), path, ec);
+    return reported(stepprof::export_chrome_trace(result(), path, ec));
   }
   chrome_trace_result export_chrome_trace(std::ostream& out) const {
     const detail::own_work own;
-    return stepprof::export_chrome_trace(result(), out);
+    return reported(stepprof::export_chrome_trace(result(), out));
   }
   chrome_trace_result export_chrome_trace(std::ostream& out, std::error_code& ec) const {
     const detail::own_work own;
-    return stepprof::export_chrome_trace(result(), out, ec);
+    return reported(stepprof::export_chrome_trace(result(), out, ec));
   }
   /// Writes folded stacks for flame-graph tools. See output/folded_stacks.hpp. When there is nothing to write, as in a
   /// program whose scopes are compiled out, there is no file and one diagnostic, but no exception.
@@ -307,6 +308,10 @@ class profile {
   void call_back(const trace& result, aftermath& after);
   static void add_notes(const trace& result, aftermath& after);
   void report(const aftermath& after) noexcept;
+  chrome_trace_result reported(chrome_trace_result written) const {
+    detail::report_large_trace(written, once_);
+    return written;
+  }
   [[nodiscard]] std::optional<trace> kept_result(std::string& problem) const;
   void set_metadata(std::string_view key, std::string json);
   [[nodiscard]] trace with_metadata(trace result) const;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -16,6 +17,8 @@
 #include <stepprof/core/own_work.hpp>
 #include <stepprof/output/chrome_trace.hpp>
 #include <stepprof/output/gzip.hpp>
+#include <stepprof/session/diagnostics.hpp>
+#include <stepprof/session/large_trace.hpp>
 #include <stepprof/trace/error.hpp>
 #include <stepprof/trace/trace.hpp>
 
@@ -49,8 +52,8 @@ void validate(const trace_handler_options& options);
 ///
 /// A name that is taken is left alone, whoever took it and however equal the clocks are: the time in the name then
 /// counts up to the next free one. The file appears under its name only when it is complete. The directory, parents
-/// included, is made when the first trace is written, and again if it has gone. Copyable. Any thread, any number of
-/// processes.
+/// included, is made when the first trace is written, and again if it has gone. A file of more than viewers open well
+/// is reported once. Copyable. Any thread, any number of processes.
 class trace_handler {
  public:
   /// Throws stepprof::error when `directory` is empty or holds a zero byte, or when validate(options) refuses.
@@ -69,6 +72,7 @@ class trace_handler {
  private:
   std::string directory_;
   trace_handler_options options_;
+  std::shared_ptr<detail::diagnostics_once> once_ = std::make_shared<detail::diagnostics_once>();  // of all copies
 };
 
 // --------------------------------------------------------------------------------------------------------------------
@@ -247,7 +251,7 @@ inline std::string trace_handler::write(const trace& t, std::error_code& ec) con
     chrome.trace_name = final_path;
     chrome.selection = options_.selection;
     chrome.file.owner_only = options_.owner_only;
-    export_chrome_trace(t, path, chrome, failed);
+    detail::report_large_trace(export_chrome_trace(t, path, chrome, failed), *once_);
   };
   return file.run(write_file, ec);
 }

@@ -28,7 +28,9 @@ STEPPROF_BEGIN_NAMESPACE
 /// say the same appear once; of metadata with equal keys the later one wins; `trace_info` spans all, and its trace_id
 /// is the first one's. The live bytes in `memory_event::total_allocated` begin again with each cycle.
 ///
-/// errc::bad_trace when two of them overlap on a thread; the result is an empty trace then. None gives an empty trace.
+/// errc::bad_trace when they count from different origins (`trace_info::base_time_ns`), as those of several processes
+/// do whose clocks nobody has compared, or when two of them overlap on a thread; the result is an empty trace then.
+/// None gives an empty trace.
 [[nodiscard]] trace merge(const std::vector<trace>& traces, std::error_code& ec);
 /// The same, throwing stepprof::error.
 [[nodiscard]] trace merge(const std::vector<trace>& traces);
@@ -75,6 +77,7 @@ class trace_merger {
   };
 
   void add_input(const trace& from);
+  [[nodiscard]] std::error_code origin_fault() const;
   [[nodiscard]] bool takes(const std::vector<bool> trace_subset::*which, std::uint32_t index) const {
     return part_ == nullptr || (part_->*which)[index];
   }
@@ -123,9 +126,24 @@ inline void trace_merger::add_input(const trace& from) {
   inputs_.push_back(std::move(input));
 }
 
+// Steady clocks of two machines may be hours apart: put side by side, their times would look right and mean nothing.
+inline std::error_code trace_merger::origin_fault() const {
+  for (const merge_input& input : inputs_) {
+    const std::int64_t base = inputs_.front().from->info().base_time_ns;
+    const std::int64_t other = input.from->info().base_time_ns;
+    if (other != base)
+      return make_error(errc::bad_trace, "merge: the traces count their times from different origins (Unix times " +
+                                             std::to_string(base) + " and " + std::to_string(other) +
+                                             " ns; 0 is unknown); merge those of one process");
+  }
+  return {};
+}
+
 inline trace trace_merger::run(std::error_code& ec) {
   ec.clear();
   if (inputs_.empty()) return trace();
+  ec = origin_fault();
+  if (ec) return trace();
   join_processes();
   join_tracks();
   add_native_stacks();

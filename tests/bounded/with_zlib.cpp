@@ -1,0 +1,1 @@
+#include <stepprof/adapters/zlib.hpp>

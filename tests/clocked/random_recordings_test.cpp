@@ -141,7 +141,7 @@ class recorded_program {
     std::vector<std::pair<int, std::int64_t>> blocks;  // number, bytes
   };
 
-  std::size_t below(std::uint64_t count) { return static_cast<std::size_t>(random_() % count); }
+  std::size_t below(std::uint64_t count) { return random_() % count; }
 
   // Where the clock stands now is farther than it has ever been.
   static std::int64_t fake_clock_now() {

@@ -75,7 +75,7 @@ class mutator {
  private:
   static constexpr std::size_t large = 20000;  // whole files of this size are run once, and then pieces of them
 
-  std::size_t below(std::size_t count) { return static_cast<std::size_t>(random_() % count); }
+  std::size_t below(std::size_t count) { return random_() % count; }
   char any_byte() {
     constexpr char odd[] = {'\0', '\x01', '\x7f', '\x80', '\xff', '"', '\\', '{',
                             '}',  '[',    ']',    ',',    ':',    '-', '9',  '.'};

@@ -52,6 +52,28 @@ TEST_CASE("two manual scopes that overlap keep their durations", "[overlap]") {
   test::check_rules(t);
 }
 
+// Catches: a recursive call inside which a manual scope ends giving its own end to the call around it.
+TEST_CASE("recursion across the end of a manual scope keeps its durations", "[overlap]") {
+  const test::heard heard;
+  stepprof::profile prof;
+  {
+    stepprof::record_function outer("f");
+    stepprof::manual_scope request;
+    request.begin("request");
+    fake_clock::advance(10);
+    {
+      stepprof::record_function inner("f");
+      fake_clock::advance(20);
+      request.end();
+      fake_clock::advance(30);
+    }
+    fake_clock::advance(40);
+  }
+  prof.stop();
+  CHECK(test::drawn(prof.result()) == "t: f[0..100]{ request[0..30] }; async: f[10..60]");
+  test::check_rules(prof.result());
+}
+
 namespace {
 
 // The naive reference: the moments, counted from 0, in which a scope began and ended, and whether it nests.

@@ -23,6 +23,10 @@ class log_writer {
     timed(tag::end_manual, id, ticks);
     number(serial);
   }
+  void step(std::int64_t number_of_step, std::uint64_t ticks) {
+    timed(tag::step, 0, ticks);
+    number(static_cast<std::uint64_t>(number_of_step));
+  }
   // Ends a scope of another thread.
   void end_of(std::uint32_t thread, std::uint32_t id, std::uint64_t ticks) {
     timed(tag::foreign_end, id, ticks);

@@ -235,6 +235,17 @@ TEST_CASE("PyTorch's capture survives being written by us", "[round_trip]") {
   CHECK(written(back) == written(t));
 }
 
+// Catches: a counter, which names no thread, taken for the events of a thread whose number was made up when the first
+// file was read: a track more each time.
+TEST_CASE("numbers made up for a file are still free when it is read again", "[round_trip]") {
+  const trace t = parse_trace(R"({"traceEvents": [{"ph": "X", "name": "a", "pid": 7, "tid": 7, "ts": 1, "dur": 5},)"
+                              R"({"ph": "X", "name": "b", "pid": 7, "ts": 2, "dur": 1},)"
+                              R"({"ph": "C", "name": "loss", "pid": 7, "tid": 7, "ts": 3, "args": {"value": 1}}]})");
+  CHECK(t.tracks().size() == 2);
+  CHECK(parse_trace(written(t)).tracks().size() == 2);
+  CHECK(written(parse_trace(written(t))) == written(t));
+}
+
 // Catches: nesting that cannot be told from a file because scopes share their ns. FC-22: pytorch/kineto#109
 TEST_CASE("random trees full of ties of time are read back exactly", "[round_trip]") {
   std::mt19937 engine(7);

@@ -162,4 +162,16 @@ TEST_CASE("of old scopes without an end the last few thousand are kept", "[forei
   CHECK(all_young);
 }
 
+// Catches: times beyond 63 bits compared with a sign, so that a scope ends before it begins.
+TEST_CASE("an end that came before its begin is moved there, whatever the times are", "[foreign_ends]") {
+  log_writer one;
+  log_writer two;
+  one.begin(1, (std::uint64_t{1} << 63) + 10);
+  two.end_of(1, 1, 20);  // the clock of another processor
+  two_threads all;
+  all.window(one, two, (std::uint64_t{1} << 63) + 50);
+  REQUIRE(all.events(1).size() == 1);
+  CHECK(all.events(1)[0].duration_ns() == 0);
+}
+
 }  // namespace foreign_ends_test

@@ -215,6 +215,35 @@ TEST_CASE("arbitrary bytes are replayed without harm", "[log_replay]") {
   }
 }
 
+// Catches: an end that closes the outer one of two scopes of a name, because the inner one no longer nests.
+TEST_CASE("of two open scopes of a name the one that began last ends first", "[log_replay]") {
+  log_writer log;
+  log.begin(1, 10);
+  log.begin_manual(2, 7, 20);
+  log.begin(1, 30);
+  log.begin_manual(3, 8, 35);
+  log.begin(1, 40);
+  log.end_manual(3, 8, 50);  // the scope of 40 outlives it ...
+  log.end_manual(2, 7, 60);  // ... and that of 30 this one
+  log.end(1, 70);
+  log.begin(1, 72);
+  log.end(1, 75);
+  log.end(1, 80);
+  log.end(1, 90);
+  log_replay replay;
+  replay.begin_window(1);
+  replay.replay(log.bytes().data(), log.bytes().size());
+  const thread_record r = replay.end_window(100);
+  REQUIRE(r.events.size() == 6);
+  const std::int64_t ends[] = {90, 60, 80, 50, 70, 75};
+  for (std::size_t i = 0; i < 6; ++i) {
+    INFO(i);
+    CHECK(r.events[i].end_ns == ends[i]);
+    CHECK(r.events[i].has(trace_event::out_of_order) == (i == 2 || i == 4));
+  }
+  CHECK(r.unmatched_ends == 0);
+}
+
 // Catches: thousands of scopes left open by longjmp that make every later end slow or lost.
 TEST_CASE("the end of an outer scope repairs the depth", "[log_replay]") {
   log_writer log;

@@ -102,4 +102,22 @@ TEST_CASE("slow counters and exact rates come out exactly", "[time_base]") {
   CHECK(tick_converter(0, 0.25)(std::uint64_t{400} * day) == 100 * day);
 }
 
+// Catches: times of a log with any numbers that wrap, so that a scope ends before it begins or lasts for 292 years.
+TEST_CASE("whatever a clock says, times neither wrap nor go back", "[time_base]") {
+  for (const double ns_per_tick : {1e-6, 0.37, 0.5, 1.0, 40.0, 1e9})
+    for (const std::int64_t origin_ns : {std::int64_t{0}, std::int64_t{4600000000000000000}}) {
+      const tick_converter convert(1000, ns_per_tick, origin_ns);
+      std::int64_t last = convert(0);
+      CHECK(last == origin_ns);
+      for (int bit = 0; bit < 64; ++bit)
+        for (const std::uint64_t less : {1u, 0u}) {
+          const std::int64_t ns = convert((std::uint64_t{1} << bit) - less);
+          REQUIRE(ns >= last);
+          last = ns;
+        }
+      REQUIRE(convert(~std::uint64_t{0}) >= last);
+    }
+  CHECK(tick_converter(0, 1.0)(4000000000000000000) == 4000000000000000000);  // 126 years
+}
+
 }  // namespace time_base_test

@@ -92,7 +92,7 @@ class name_table {
   // The node at a place that insert() returned; null for any other number.
   [[nodiscard]] const node* find(std::uint32_t place) const noexcept {
     const std::uint32_t used = used_.load(std::memory_order_acquire);
-    if (place % slots == 0 || place >= used) return nullptr;
+    if (place < slots || place % slots == 0 || place >= used) return nullptr;  // there is no block 0
     return at(place);
   }
   [[nodiscard]] std::uint32_t block_count() const noexcept {

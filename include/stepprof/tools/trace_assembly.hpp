@@ -149,6 +149,7 @@ inline void trace_assembly::add_tracks() {
     for (std::size_t i = 0; i < records_.lines.size(); ++i) {
       file_line& l = records_.lines[i];
       const bool is_thread = wanted.track.kind == track_kind::thread;
+      if (!l.is_numbered) continue;  // a counter's, which names no thread
       if (l.pid != wanted.pid || l.track.id != wanted.track.id || (is_thread ? done : alone_done)[i]) continue;
       trace_track track = wanted.track;
       track.process = l.track.process;

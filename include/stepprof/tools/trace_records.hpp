@@ -55,6 +55,7 @@ struct file_line {
   std::uint32_t last_slice = npos;                   // the one read last, which an arrow may follow
   std::uint32_t index = npos;                        // of its thread track in the trace
   bool is_thread = false;                            // something of the file says that there is a thread
+  bool is_numbered = false;                          // the number is the file's
 };
 
 // Something at one moment.
@@ -226,6 +227,7 @@ inline std::uint32_t trace_records::line_for(const chrome_event& e) {
   const std::int64_t tid = e.tid.integer_or(0);
   const bool is_usable = tid >= 1 && tid <= INT32_MAX;
   l.track.id = is_usable ? static_cast<std::uint32_t>(tid) : 0x40000000u + ++invented_ids_;
+  l.is_numbered = is_usable;
   l.track.os_id = is_usable || tid < 0 ? 0 : static_cast<std::uint64_t>(tid);
   if (e.tid.kind == file_value::type::text) l.track.name = e.tid.text;
   lines.push_back(std::move(l));

@@ -118,7 +118,7 @@ class foreign_ends {
       at.scope->ended = true;
       if (at.scope->event == npos) return;
       trace_event& e = record.events[at.scope->event];
-      e.end_ns = (std::max)(static_cast<std::int64_t>(end.ticks), e.begin_ns);
+      e.end_ns = static_cast<std::int64_t>((std::max)(end.ticks, static_cast<std::uint64_t>(e.begin_ns)));
       e.flags = e.has(trace_event::async) ? trace_event::async : trace_event::other_thread;
       record.has_strays = true;
     }

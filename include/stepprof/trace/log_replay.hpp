@@ -115,6 +115,7 @@ class log_replay {
     out_.events = std::move(events);
     out_.thread = thread;
     visit_open([](open_scope& scope) { scope.event = npos; });
+    latest_stray_ = 0;
     strays_.keep_last(max_old_strays);
   }
 
@@ -127,6 +128,7 @@ class log_replay {
     name_session_ = chunk.name_session;
     open_.clear();
     strays_ = stray_scopes();
+    latest_stray_ = 0;
     bytes_of_lost_ends_ = chunk.reserved_at_entry;
     has_gap_ = true;
   }
@@ -181,6 +183,9 @@ class log_replay {
   }
 
  private:
+  // Where in the window a scope began, counted from 1; those of earlier windows are all 0.
+  static std::uint32_t order_of(const open_scope& scope) noexcept { return scope.event + 1; }  // npos: 0
+
   // Of the scopes that outlived both their enclosing scope and their window, the last few are kept so that their own
   // end is still found: after a longjmp none comes.
   static constexpr std::size_t max_old_strays = 4096;
@@ -189,13 +194,16 @@ class log_replay {
   class stray_scopes {
    public:
     void add(const open_scope& scope) {
-      (scope.serial != 0 ? manual_[scope.serial] : named_[scope.id]).push_back(scope);
+      std::vector<open_scope>& list = by_key(scope.serial)[key_of(scope.id, scope.serial)];
+      auto at = list.end();  // an outer one may come behind an inner one
+      while (at != list.begin() && order_of(*std::prev(at)) > order_of(scope)) --at;
+      list.insert(at, scope);
     }
-    // The one with the serial number, or the last that was added of those with the name.
-    bool take(std::uint32_t id, std::uint64_t serial, open_scope& out) {
-      scopes_by_key& scopes = serial != 0 ? manual_ : named_;
-      const auto found = scopes.find(serial != 0 ? serial : id);
-      if (found == scopes.end()) return false;
+    // The one with the serial number, or the last that began of those with the name, if it is not before `least`.
+    bool take(std::uint32_t id, std::uint64_t serial, std::uint32_t least, open_scope& out) {
+      scopes_by_key& scopes = by_key(serial);
+      const auto found = scopes.find(key_of(id, serial));
+      if (found == scopes.end() || order_of(found->second.back()) < least) return false;
       out = found->second.back();
       found->second.pop_back();
       if (found->second.empty()) scopes.erase(found);
@@ -222,6 +230,8 @@ class log_replay {
 
    private:
     using scopes_by_key = std::unordered_map<std::uint64_t, std::vector<open_scope>>;
+    scopes_by_key& by_key(std::uint64_t serial) { return serial != 0 ? manual_ : named_; }
+    static std::uint64_t key_of(std::uint32_t id, std::uint64_t serial) noexcept { return serial != 0 ? serial : id; }
     template <class Condition>
     void forget(Condition gone) {
       for (scopes_by_key* scopes : {&manual_, &named_})
@@ -387,23 +397,24 @@ class log_replay {
     if (scope.event != npos) out_.events[scope.event].end_ns = static_cast<std::int64_t>(ticks);
   }
 
-  // Closes the innermost open scope with this id. Those above it outlive the scope that they began in: they do not
-  // nest.
+  // Closes the scope with this id that began last: one that outlived a scope around it may have begun behind the
+  // innermost one that still nests. Those inside what is closed outlive it now: they do not nest.
   void end(std::uint32_t id, std::uint64_t serial, std::uint64_t ticks) {
-    if (!open_.empty() && is(open_.back(), id, serial)) {
+    if (!open_.empty() && is(open_.back(), id, serial) && order_of(open_.back()) >= latest_stray_) {
       close(open_.back(), ticks);
       open_.pop_back();
       return;
     }
-    if (serial != 0 && end_stray(id, serial, ticks)) return;  // its serial is in one place only: no search
+    if (serial != 0 && end_stray(id, serial, 0, ticks)) return;  // its serial is in one place only: no search
     for (std::size_t i = open_.size(); i-- > 0;) {
       if (!is(open_[i], id, serial)) continue;
+      if (serial == 0 && end_stray(id, serial, order_of(open_[i]) + 1, ticks)) return;
       for (std::size_t k = i + 1; k < open_.size(); ++k) make_stray(open_[k], trace_event::out_of_order);
       close(open_[i], ticks);
       open_.resize(i);
       return;
     }
-    if (serial == 0 && end_stray(id, serial, ticks)) return;
+    if (serial == 0 && end_stray(id, serial, 0, ticks)) return;
     if (const std::uint32_t bytes = serial != 0 ? 16 : 8; bytes_of_lost_ends_ >= bytes) {
       bytes_of_lost_ends_ -= bytes;
       ++out_.overwritten_ends;
@@ -412,9 +423,9 @@ class log_replay {
     else
       ++out_.unmatched_ends;
   }
-  bool end_stray(std::uint32_t id, std::uint64_t serial, std::uint64_t ticks) {
+  bool end_stray(std::uint32_t id, std::uint64_t serial, std::uint32_t least, std::uint64_t ticks) {
     open_scope scope;
-    if (!strays_.take(id, serial, scope)) return false;
+    if (!strays_.take(id, serial, least, scope)) return false;
     close(scope, ticks);
     return true;
   }
@@ -432,6 +443,7 @@ class log_replay {
       out_.has_strays = true;
     }
     strays_.add(scope);
+    if (scope.serial == 0) latest_stray_ = (std::max)(latest_stray_, order_of(scope));
   }
 
   void add_fact(word w, const char* payload) {
@@ -474,6 +486,7 @@ class log_replay {
   thread_record out_;
   std::vector<open_scope> open_;
   stray_scopes strays_;
+  std::uint32_t latest_stray_ = 0;  // no stray that has only a name began behind it
   std::uint64_t last_ = 0;
   std::uint64_t seen_ = 0;  // the latest time in the log; last_ may be a cut
   std::uint32_t high_ = 0;

@@ -1,6 +1,7 @@
 // From ticks to nanoseconds: anchors, the measured rate, one origin for all traces of a process.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -47,10 +48,12 @@ class tick_converter {
     double scaled = ns_per_tick;
     for (; scaled < two_to_52 && shift_ < 63; ++shift_) scaled *= 2;
     factor_ = static_cast<std::uint64_t>(scaled);
+    const double most = static_cast<double>(max_ns) / ns_per_tick;
+    max_ticks_ = most < two_to_63 ? static_cast<std::uint64_t>(most) : std::uint64_t{1} << 63;
   }
   [[nodiscard]] std::int64_t operator()(std::uint64_t ticks) const noexcept {
     if (ticks <= origin_) return origin_ns_;
-    const std::uint64_t d = ticks - origin_;
+    const std::uint64_t d = (std::min)(ticks - origin_, max_ticks_);
     const std::uint64_t d_high = d >> 32, d_low = d & low_half, f_high = factor_ >> 32, f_low = factor_ & low_half;
     const std::uint64_t bottom = d_low * f_low;
     const std::uint64_t middle = d_high * f_low + (bottom >> 32);  // none of these sums passes 64 bits
@@ -65,10 +68,15 @@ class tick_converter {
 
  private:
   static constexpr double two_to_52 = 4503599627370496.0;
+  static constexpr double two_to_63 = 9223372036854775808.0;
   static constexpr std::uint64_t low_half = 0xffffffffu;
+  // 146 years, twice of which fit into 63 bits. Whatever a log says, times neither wrap nor last longer than a trace
+  // allows.
+  static constexpr std::int64_t max_ns = 4600000000000000000;
   std::uint64_t origin_ = 0;
   std::int64_t origin_ns_ = 0;
   std::uint64_t factor_ = std::uint64_t{1} << 52;  // a tick is a nanosecond
+  std::uint64_t max_ticks_ = std::uint64_t{max_ns};
   unsigned shift_ = 52;
 };
 

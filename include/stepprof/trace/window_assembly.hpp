@@ -165,8 +165,9 @@ inline std::vector<step_border> window_assembly::place_borders(const std::vector
     };
     if (borders.front().thread == part.record.thread) borders.front().position = 0;
     for (const thread_record::step_mark& mark : part.record.steps) {
+      if (mark.number < borders.front().number) continue;
       const std::int64_t at = mark.number - borders.front().number;
-      if (at < 0 || at >= static_cast<std::int64_t>(borders.size())) continue;
+      if (at >= static_cast<std::int64_t>(borders.size())) continue;
       step_border& border = borders[static_cast<std::size_t>(at)];
       if (border.thread == part.record.thread)
         border = {mark.number, border.thread, mark.ticks, mark.position, settled(mark.innermost)};

@@ -5,14 +5,14 @@
 #   sh cmake/install-dependencies.sh [NAME...] [--wish NAME...]
 #
 # The names: compiler clang clang-sanitizers cmake ninja fmt json catch2 eigen zlib isal torch openblas elfutils libunwind
-# perf npm chromium. What follows --wish is installed where the system has it; where it has not, the build goes on
+# perf npm chromium spin. What follows --wish is installed where the system has it; where it has not, the build goes on
 # without.
 set -eu
 [ $# -gt 0 ] || set -- compiler cmake ninja fmt json catch2 eigen
 
 cmake_needed=3.24
 names="compiler clang clang-sanitizers cmake ninja fmt json catch2 eigen zlib isal torch openblas elfutils libunwind perf"
-names="$names npm chromium"
+names="$names npm chromium spin"
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
 
@@ -77,6 +77,7 @@ is_there() {
     perf) has_command perf ;;
     npm) has_command npm ;;
     chromium) has_command chromium ;;
+    spin) has_command spin ;;
     *)
       echo "install-dependencies.sh: there is no '$1'; there are: $names" >&2
       exit 2
@@ -104,6 +105,7 @@ package_of() {
     perf) echo linux-perf ;;
     npm) echo npm ;;
     chromium) echo chromium ;;
+    spin) echo spin ;;
   esac
 }
 
@@ -127,6 +129,7 @@ describe() {
     perf) echo "perf (https://perf.wiki.kernel.org)" ;;
     npm) echo "npm (https://www.npmjs.com)" ;;
     chromium) echo "Chromium (https://www.chromium.org)" ;;
+    spin) echo "spin (https://spinroot.com)" ;;
   esac
 }
 

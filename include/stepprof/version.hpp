@@ -13,7 +13,7 @@
   "." STEPPROF_DETAIL_TEXT(STEPPROF_VERSION_MINOR) "." STEPPROF_DETAIL_TEXT(STEPPROF_VERSION_PATCH)
 
 // What the modules of a process share has this number: one more with every change of it.
-#define STEPPROF_ABI 5
+#define STEPPROF_ABI 6
 
 // The ABI tag is part of every symbol: two header versions in one process never share a definition by accident.
 #define STEPPROF_DETAIL_TAG2(major, minor, abi) v##major##_##minor##_##abi

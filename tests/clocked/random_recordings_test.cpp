@@ -244,8 +244,8 @@ class recorded_program {
   }
 
   static const void* block(std::size_t thread, int number) {
-    return reinterpret_cast<const void*>(static_cast<std::uintptr_t>((thread + 1) * 0x100000) +
-                                         static_cast<std::uintptr_t>(64 * number));
+    const std::uintptr_t address = (thread + 1) * 0x100000 + 64 * static_cast<std::uintptr_t>(number);
+    return reinterpret_cast<const void*>(address);
   }
   void allocate(thread_state& t, std::size_t thread) {
     const auto bytes = static_cast<std::int64_t>(below(60));

@@ -68,7 +68,9 @@ class mutator {
     std::string text = seeds_[below(seeds_.size())];
     if (text.size() > large) text = text.substr(below(text.size()), large);
     if (below(8) == 0) return text.substr(0, below(text.size() + 1));
-    for (std::size_t changes = 1 + below(6); changes > 0; --changes) change(text);
+    // Texts are mostly refused after any change but that of a number.
+    const bool only_numbers = below(2) == 0;
+    for (std::size_t changes = 1 + below(6); changes > 0; --changes) only_numbers ? change_number(text) : change(text);
     return text;
   }
 
@@ -85,6 +87,28 @@ class mutator {
     std::string text(size, '\0');
     for (char& c : text) c = any_byte();
     return text;
+  }
+  // The first one behind a place that is found at random.
+  void change_number(std::string& text) {
+    constexpr const char* numbers[] = {"0",
+                                       "1",
+                                       "-1",
+                                       "7",
+                                       "0.0005",
+                                       "1e3",
+                                       "4.6e15",
+                                       "2147483648",
+                                       "4611686018427387904",
+                                       "9223372036854775807",
+                                       "-9223372036854775808",
+                                       "18446744073709551615"};
+    const std::size_t from = text.find_first_of("0123456789", below(text.size() + 1));
+    if (from == std::string::npos) return change(text);
+    const std::size_t end = (std::min)(text.find_first_not_of("0123456789", from), text.size());
+    if (below(3) == 0)
+      text.replace(from, end - from, numbers[below(std::size(numbers))]);
+    else
+      text[from + below(end - from)] = static_cast<char>('1' + below(9));
   }
   void change(std::string& text) {
     const std::size_t at = below(text.size() + 1);

@@ -22,8 +22,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const std::string written = fuzz::require_rules(t);
   const stepprof::trace back = stepprof::parse_trace(written, options, ec);
+  // Times of a file may be 146 years from its zero, and so 292 years from each other, and what is written counts from
+  // the first of them.
+  if (ec && ec.message().find("at most 4.6e15") != std::string::npos) return 0;
   fuzz::require(!ec, "what was written is read again", [&] { return ec.message() + "\n" + written; });
   fuzz::require(back.events().size() == t.events().size(), "no event is lost", written);
+  // An arrow that no viewer would draw is counted and left out; that of another program's file is gone then.
+  std::string text_with_arrows;
+  if (stepprof::write_chrome_trace(t, text_with_arrows).flows_left_out != 0) return 0;
   const std::string again = fuzz::chrome_text(back);
   fuzz::require(again == written, "read back, it is written as before", [&] { return written + "\n" + again; });
   return 0;

@@ -64,7 +64,7 @@ std::vector<exporter> all_exporters() {
 // exports meanwhile.
 TEST_CASE("exporters of two threads, in random order, write the same bytes each time", "[exporters]") {
   constexpr std::uint64_t seed = 20260802;
-  constexpr int turns = 100;  // half of them on each thread
+  constexpr int turns = 100;  // of both threads together
   const trace t = test::random_trace::make(seed, 60);
   const std::vector<exporter> exporters = all_exporters();
   std::vector<std::string> expected;

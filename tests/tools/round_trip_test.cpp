@@ -246,6 +246,18 @@ TEST_CASE("numbers made up for a file are still free when it is read again", "[r
   CHECK(written(parse_trace(written(t))) == written(t));
 }
 
+// Catches: a rank of a file with several processes, none of which it belongs to, lost when it is written and read
+// again.
+TEST_CASE("a rank that is of no process is kept", "[round_trip]") {
+  const trace t = parse_trace(
+      R"({"distributedInfo": {"rank": 3}, "traceEvents": [{"ph": "X", "name": "a", "pid": 7, "tid": 7, "ts": 1, "dur": 5},)"
+      R"({"ph": "X", "name": "b", "pid": 8, "tid": 7, "ts": 2, "dur": 1}]})");
+  const trace back = parse_trace(written(t));
+  REQUIRE(back.metadata().size() == 1);
+  CHECK(back.metadata()[0].json == "{\"rank\": 3}");
+  CHECK(written(back) == written(t));
+}
+
 // Catches: nesting that cannot be told from a file because scopes share their ns. FC-22: pytorch/kineto#109
 TEST_CASE("random trees full of ties of time are read back exactly", "[round_trip]") {
   std::mt19937 engine(7);

@@ -455,8 +455,11 @@ inline void trace_assembly::add_metadata() {
       const nlohmann::json ranks = nlohmann::json::parse(m.json, nullptr, false);
       const auto rank = ranks.is_object() ? ranks.find("rank") : ranks.end();
       const bool has_rank = ranks.is_object() && rank != ranks.end() && rank->is_number_integer();
-      if (own_.valid && has_rank && ranks.size() == 1) continue;  // made from the process, and so again
-      if (has_rank && builder_.process_count() == 1) builder_.process(0).rank = json_integer(*rank);
+      const bool is_of_process =
+          has_rank && ranks.size() == 1 && own_.processes.size() == 1 && own_.processes[0].rank == json_integer(*rank);
+      if (own_.valid && is_of_process) continue;  // made from the process, and so again
+      if (own_.processes.empty() && has_rank && builder_.process_count() == 1)
+        builder_.process(0).rank = json_integer(*rank);
     }
     builder_.add_metadata(own_.valid ? unprefixed_file_key(m.key) : m.key, m.json);
   }

@@ -288,7 +288,7 @@ class program {
     }
     assembly.set_times(end_ticks, tick_converter(f.origin, f.rate), time_base());
     assembly.builder().add_process({});
-    assembly.builder().losses().unmatched_ends = ends_.settle(parts);
+    assembly.builder().losses().unmatched_ends = ends_.settle(parts).ends;
     assembly.assemble(parts);
     assembly.add_loss_notes();
     std::error_code ec;

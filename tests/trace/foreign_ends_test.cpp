@@ -26,7 +26,7 @@ class two_threads {
       REQUIRE(replays_[i].replay(bytes.data(), bytes.size()) == bytes.size());
       threads.push_back({replays_[i].end_window(cut), &replays_[i]});
     }
-    unmatched += ends_.settle(threads);
+    unmatched += ends_.settle(threads).ends;
   }
   const event_list& events(std::size_t thread) const { return threads[thread - 1].record.events; }
 

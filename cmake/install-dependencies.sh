@@ -5,14 +5,14 @@
 #   sh cmake/install-dependencies.sh [NAME...] [--wish NAME...]
 #
 # The names: compiler clang clang-sanitizers cmake ninja fmt json catch2 eigen zlib isal torch openblas elfutils libunwind
-# perf npm chromium spin. What follows --wish is installed where the system has it; where it has not, the build goes on
+# perf npm chromium spin multilib. What follows --wish is installed where the system has it; where it has not, the build goes on
 # without.
 set -eu
 [ $# -gt 0 ] || set -- compiler cmake ninja fmt json catch2 eigen
 
 cmake_needed=3.24
 names="compiler clang clang-sanitizers cmake ninja fmt json catch2 eigen zlib isal torch openblas elfutils libunwind perf"
-names="$names npm chromium spin"
+names="$names npm chromium spin multilib"
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
 
@@ -49,6 +49,14 @@ clang_has_sanitizers() {
   [ "$linked" = yes ]
 }
 
+compiles_for_32_bits() {
+  program=$(mktemp)
+  linked=yes
+  echo 'int main() { throw 1; }' | $(compiler) -m32 -x c++ - -o "$program" >/dev/null 2>&1 || linked=no
+  rm -f -- "$program"
+  [ "$linked" = yes ]
+}
+
 cmake_version() { cmake --version 2>/dev/null | sed -n 's/^cmake version \([0-9]*\.[0-9]*\).*/\1/p'; }
 
 # Is version $1 at least $2? (major.minor)
@@ -78,6 +86,7 @@ is_there() {
     npm) has_command npm ;;
     chromium) has_command chromium ;;
     spin) has_command spin ;;
+    multilib) compiles_for_32_bits ;;
     *)
       echo "install-dependencies.sh: there is no '$1'; there are: $names" >&2
       exit 2
@@ -106,6 +115,7 @@ package_of() {
     npm) echo npm ;;
     chromium) echo chromium ;;
     spin) echo spin ;;
+    multilib) echo g++-multilib ;;
   esac
 }
 
@@ -130,6 +140,7 @@ describe() {
     npm) echo "npm (https://www.npmjs.com)" ;;
     chromium) echo "Chromium (https://www.chromium.org)" ;;
     spin) echo "spin (https://spinroot.com)" ;;
+    multilib) echo "a C++ compiler and libraries for 32-bit programs (-m32)" ;;
   esac
 }
 

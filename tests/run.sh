@@ -20,7 +20,7 @@ case $preset in
   asan | tsan | fuzz) needs="clang-sanitizers $needs" ;;
 esac
 # shellcheck disable=SC2086
-sh "$root/cmake/install-dependencies.sh" $needs --wish isal torch elfutils libunwind perf npm chromium spin
+sh "$root/cmake/install-dependencies.sh" $needs --wish isal torch elfutils libunwind perf npm chromium spin multilib
 
 build "$preset"
 

@@ -111,6 +111,33 @@ TEST_CASE("a budget that several threads fill takes no more memory, and every sc
   CHECK(lost.kept + lost.unfinished + lost.late + lost.dropped == what.scopes + 1);
 }
 
+// Catches: a ring that grows, that counts a chunk twice or not at all, or that keeps anything but the end.
+TEST_CASE("a ring takes no more memory, and every scope is counted", "[bounded]") {
+  if (!test::can_measure_memory()) return test::skip("needs /proc/self/smaps_rollup");
+  const test::heard heard;
+  const auto as_ring = [](stepprof::profile_options& o) { o.when_full = stepprof::fill_policy::ring; };
+  const load what{std::size_t{8} << 20, 100000000, 1, as_ring};
+  const outcome out = run(what);
+  CAPTURE(out.course.figures());
+  CHECK(out.course.is_flat());
+  CHECK(out.counted() == what.scopes + 1);
+  const stepprof::loss_counts& lost = out.result.losses();
+  CHECK(lost.kept + lost.late + lost.dropped == what.scopes + 1);
+  CHECK(lost.overwritten == lost.dropped);
+  CHECK(lost.unfinished == 0);  // the one that was open was the first to go
+  CHECK(lost.kept > 400000);    // an eighth is kept for others
+  CHECK(lost.kept < 524288);
+  CHECK(lost.overwritten_ends + lost.unmatched_ends <= 1);  // one of four scopes is around others
+  CHECK(lost.unmatched_ends == 0);
+  CHECK(heard.codes() == "overwritten_scopes");
+  const load several{std::size_t{8} << 20, 16000000, 4, as_ring};
+  const outcome of_several = run(several);
+  CAPTURE(of_several.course.figures());
+  CHECK(of_several.course.is_flat());
+  CHECK(of_several.counted() == several.scopes + 1);
+  CHECK(of_several.result.losses().unmatched_ends == 0);
+}
+
 // Catches: scopes that leave something behind while nobody records.
 // FC-34: https://github.com/bevyengine/bevy/issues/10831
 TEST_CASE("scopes that nobody records take no memory", "[bounded]") {

@@ -63,13 +63,17 @@ struct tsc_clock {
     __asm__ volatile("rdtsc" : "=a"(t.low), "=d"(t.high));
     return t;
   }
-  // The end joins the high half to the thread's number: that it fills a register spares an instruction.
   static STEPPROF_ALWAYS_INLINE stamp end() noexcept {
+#if defined(__x86_64__)
+    // The end joins the high half to the thread's number: that it fills a register spares an instruction.
     std::uint32_t low;
     std::uint64_t high;
     __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
     STEPPROF_ASSUME(high <= 0xffffffffu);
     return {low, static_cast<std::uint32_t>(high)};
+#else
+    return begin();
+#endif
   }
   /// Invariant TSC: CPUID 8000_0007h, EDX bit 8 (AMD64 manual volume 3, Intel SDM volume 2, CPUID).
   static bool usable() noexcept {

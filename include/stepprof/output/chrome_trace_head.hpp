@@ -34,7 +34,7 @@ class unique_numbers {
     std::vector<std::size_t> late;
     for (std::size_t i = 0; i < wishes_.size(); ++i) {
       const std::int64_t number = wishes_[i].second;
-      const bool possible = number >= 1 && number <= std::numeric_limits<std::int32_t>::max();
+      const bool possible = number >= 1 && number <= (std::numeric_limits<std::int32_t>::max)();
       if (possible && taken_.insert(wishes_[i]).second)
         numbers_[i] = number;
       else

@@ -114,9 +114,9 @@ inline char* write_time_us(char* out, std::int64_t ns) noexcept {
   const std::uint64_t value = magnitude_of(ns);
   if (value >= e8)
     return write_last_digits_us(write_digits(out, value / e8), static_cast<std::uint32_t>(value % e8), 8);
-  const auto small = static_cast<std::uint32_t>(value);
-  return write_last_digits_us(out, small,
-                              4u + (small >= 10000) + (small >= 100000) + (small >= 1000000) + (small >= 10000000));
+  const auto rest = static_cast<std::uint32_t>(value);
+  return write_last_digits_us(out, rest,
+                              4u + (rest >= 10000) + (rest >= 100000) + (rest >= 1000000) + (rest >= 10000000));
 }
 
 // --- doubles -------------------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ class first_reading {
 std::vector<char*> own_chunks() {
   using namespace stepprof::detail;
   std::vector<char*> chunks;
-  block_ref ref = log_of(this_thread.own).first;
+  block_ref ref = oldest_chunk(log_of(this_thread.own));
   for (; ref != 0; ref = chunk_at(ref)->next.load()) chunks.push_back(reinterpret_cast<char*>(chunk_at(ref)));
   return chunks;
 }

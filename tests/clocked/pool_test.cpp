@@ -273,7 +273,6 @@ TEST_CASE("the table of cold paths carries its number", "[pool]") {
   const stepprof::detail::cold_table* const table = stepprof::detail::cold_paths();
   REQUIRE(table != nullptr);
   CHECK(table->abi == stepprof::detail::cold_table_abi);
-  CHECK(table->abi == 5);
   CHECK(reinterpret_cast<const std::uint32_t*>(table) == &table->abi);  // first, whatever else changes
 }
 

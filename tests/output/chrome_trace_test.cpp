@@ -196,7 +196,7 @@ TEST_CASE("the object stepprof holds losses, notes, steps and ids", "[chrome_tra
   CHECK(s.at("profiler_bytes") == 4096);
   CHECK(s.at("losses").at("kept") == 2);
   CHECK(s.at("losses").at("dropped") == "18446744073709551615");
-  CHECK(s.at("losses").size() == 14);
+  CHECK(s.at("losses").size() == 16);
   CHECK(s.at("notes") == json::parse(R"([{"code":"paused","text":"once"}])"));
   CHECK(s.at("steps") == json::parse(R"([{"number":4,"begin_ns":1000,"end_ns":2000,"event":10,"complete":true},
                                          {"number":5,"begin_ns":2000,"end_ns":3000,"event":-1,"complete":false}])"));

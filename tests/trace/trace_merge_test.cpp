@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <stepprof/trace/loss_fields.hpp>
 #include <stepprof/trace/trace_merge.hpp>
 
 namespace trace_merge_test {
@@ -262,8 +263,9 @@ TEST_CASE("losses are added and the facts span all cycles", "[trace_merge]") {
   const auto make = [](std::int64_t cycle_number, std::uint64_t factor) {
     cycle c("t1: a[" + std::to_string(10 * cycle_number) + ".." + std::to_string(10 * cycle_number + 5) + "]",
             10 * cycle_number, 10 * cycle_number + 5);
-    c.builder.losses() = {1 * factor, 2 * factor, 3 * factor,  4 * factor,  5 * factor,  6 * factor,  7 * factor,
-                          8 * factor, 9 * factor, 10 * factor, 11 * factor, 12 * factor, 13 * factor, 14 * factor};
+    std::uint64_t count = 0;
+    for (const stepprof::detail::loss_field& field : stepprof::detail::loss_fields)
+      c.builder.losses().*field.count = ++count * factor;
     trace_info& info = c.builder.info();
     info.trace_id = std::string(32, static_cast<char>('a' + cycle_number));
     info.base_time_ns = 77;
@@ -279,9 +281,9 @@ TEST_CASE("losses are added and the facts span all cycles", "[trace_merge]") {
   const trace all = merge({make(0, 1), make(1, 10), make(2, 100)});
   const loss_counts& l = all.losses();
   CHECK((l.kept == 111 && l.unfinished == 222 && l.late == 333 && l.dropped == 444 && l.reentrant == 555));
-  CHECK((l.dropped_arguments == 666 && l.dropped_memory == 777 && l.overflow_names == 888 && l.clamps == 999));
-  CHECK((l.unmatched_frees == 1110 && l.unmatched_ends == 1221 && l.lost_frees == 1332));
-  CHECK((l.late_frees == 1443 && l.cold_chunks == 1554));
+  CHECK((l.overwritten == 666 && l.dropped_arguments == 777 && l.dropped_memory == 888 && l.overflow_names == 999));
+  CHECK((l.clamps == 1110 && l.unmatched_frees == 1221 && l.unmatched_ends == 1332 && l.overwritten_ends == 1443));
+  CHECK((l.lost_frees == 1554 && l.late_frees == 1665 && l.cold_chunks == 1776));
   CHECK(merge({make(0, UINT64_MAX), make(1, 1)}).losses().kept == UINT64_MAX);  // of a file, say
   CHECK(all.info().trace_id == std::string(32, 'a'));
   CHECK((all.info().begin_ns == 0 && all.info().end_ns == 25 && all.info().base_time_ns == 77));

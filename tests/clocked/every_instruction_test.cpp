@@ -3,6 +3,7 @@
 #include <support/fake_clock.hpp>
 
 #include <support/recorded.hpp>
+#include <support/sanitized.hpp>
 
 #include <atomic>
 #include <csignal>
@@ -25,11 +26,7 @@ using test::fake_clock;
 namespace {
 
 // AddressSanitizer's own instructions are so many that stepping through them takes longer than all other tests.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool is_slow = true;
-#else
-constexpr bool is_slow = false;
-#endif
+constexpr bool is_slow = test::address_sanitized;
 
 // The trap flag of x86: a SIGTRAP after every instruction of this thread, but for those of the handler. Elsewhere, and
 // under ThreadSanitizer, which keeps signals back, nothing is tested here.

@@ -5,8 +5,8 @@
 #   sh cmake/install-dependencies.sh [NAME...] [--wish NAME...]
 #
 # The names: compiler clang clang-sanitizers cmake ninja fmt json catch2 eigen zlib isal torch openblas elfutils libunwind
-# perf npm chromium spin multilib. What follows --wish is installed where the system has it; where it has not, the build goes on
-# without.
+# perf npm chromium spin multilib. What follows --wish is installed where the system has it; where it has not, the build
+# goes on without.
 set -eu
 [ $# -gt 0 ] || set -- compiler cmake ninja fmt json catch2 eigen
 
@@ -38,21 +38,11 @@ has_header() {
       $cxx -std=c++17 -E -x c++ - >/dev/null 2>&1
 }
 
-# The libraries are a package of their own: asks by linking with them.
-clang_has_sanitizers() {
+# can_link COMPILER FLAG...: asks by linking a program, as libraries of a compiler are packages of their own.
+can_link() {
   program=$(mktemp)
   linked=yes
-  for sanitizer in address thread; do
-    echo 'int main() {}' | clang++ "-fsanitize=$sanitizer" -x c++ - -o "$program" >/dev/null 2>&1 || linked=no
-  done
-  rm -f -- "$program"
-  [ "$linked" = yes ]
-}
-
-compiles_for_32_bits() {
-  program=$(mktemp)
-  linked=yes
-  echo 'int main() { throw 1; }' | $(compiler) -m32 -x c++ - -o "$program" >/dev/null 2>&1 || linked=no
+  echo 'int main() { throw 1; }' | "$@" -x c++ - -o "$program" >/dev/null 2>&1 || linked=no
   rm -f -- "$program"
   [ "$linked" = yes ]
 }
@@ -68,7 +58,7 @@ is_there() {
   case $1 in
     compiler) compiler >/dev/null && has_header cstdint ;;
     clang) has_command clang++ ;;
-    clang-sanitizers) has_command clang++ && clang_has_sanitizers ;;
+    clang-sanitizers) can_link clang++ -fsanitize=address ;;
     cmake) has_command cmake && at_least "$(cmake_version)" "$cmake_needed" ;;
     ninja) has_command ninja ;;
     fmt) has_header fmt/format.h ;;
@@ -86,7 +76,9 @@ is_there() {
     npm) has_command npm ;;
     chromium) has_command chromium ;;
     spin) has_command spin ;;
-    multilib) compiles_for_32_bits ;;
+    # Unquoted, as above.
+    # shellcheck disable=SC2046
+    multilib) can_link $(compiler) -m32 ;;
     *)
       echo "install-dependencies.sh: there is no '$1'; there are: $names" >&2
       exit 2

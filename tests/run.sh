@@ -17,7 +17,7 @@ fi
 needs="compiler cmake ninja fmt json catch2 eigen zlib"
 case $preset in
   clang) needs="clang $needs" ;;
-  asan | tsan | fuzz) needs="clang-sanitizers $needs" ;;
+  asan | fuzz) needs="clang-sanitizers $needs" ;;
 esac
 # shellcheck disable=SC2086
 sh "$root/cmake/install-dependencies.sh" $needs --wish isal torch elfutils libunwind perf npm chromium spin multilib

@@ -1,4 +1,5 @@
 // Catches: a recorder that grows beyond its budget, or loses count of what it drops.
+#include <support/counts.hpp>
 #include <support/recorded.hpp>
 #include <support/skip.hpp>
 
@@ -55,12 +56,7 @@ struct outcome {
   stepprof::recording_totals before, after;
   test::resident_course course;
 
-  [[nodiscard]] std::uint64_t counted() const {
-    const auto sum = [](const stepprof::recording_totals& t) {
-      return t.kept + t.unfinished + t.late + t.discarded + t.dropped;
-    };
-    return sum(after) - sum(before);
-  }
+  [[nodiscard]] std::uint64_t counted() const { return test::begins(after) - test::begins(before); }
 };
 
 outcome run(const load& what) {
@@ -78,6 +74,16 @@ outcome run(const load& what) {
   return out;
 }
 
+// Of any load: no more memory, and every scope counted, by the process and in the trace.
+outcome run_and_check(const load& what) {
+  outcome out = run(what);
+  CAPTURE(out.course.figures());
+  CHECK(out.course.is_flat());
+  CHECK(out.counted() == what.scopes + 1);
+  CHECK(test::begins(out.result.losses()) == what.scopes + 1);
+  return out;
+}
+
 }  // namespace
 
 // Catches: memory taken for scopes that are dropped; a drop that is not counted, or counted twice.
@@ -85,13 +91,8 @@ outcome run(const load& what) {
 TEST_CASE("a full budget takes no more memory, and every scope is counted", "[bounded]") {
   if (!test::can_measure_memory()) return test::skip("needs /proc/self/smaps_rollup");
   const test::heard heard;
-  const load what{std::size_t{8} << 20, 100000000, 1, {}};
-  const outcome out = run(what);
-  CAPTURE(out.course.figures());
-  CHECK(out.course.is_flat());
-  CHECK(out.counted() == what.scopes + 1);
+  const outcome out = run_and_check({std::size_t{8} << 20, 100000000, 1, {}});
   const stepprof::loss_counts& lost = out.result.losses();
-  CHECK(lost.kept + lost.unfinished + lost.late + lost.dropped == what.scopes + 1);
   CHECK(lost.unfinished == 1);
   CHECK(lost.kept > 450000);  // of 16 bytes: 8 MiB hold 524288, less what names and headers take
   CHECK(lost.kept < 524288);
@@ -102,13 +103,7 @@ TEST_CASE("a full budget takes no more memory, and every scope is counted", "[bo
 TEST_CASE("a budget that several threads fill takes no more memory, and every scope is counted", "[bounded]") {
   if (!test::can_measure_memory()) return test::skip("needs /proc/self/smaps_rollup");
   const test::heard heard;
-  const load what{std::size_t{8} << 20, 16000000, 4, {}};
-  const outcome out = run(what);
-  CAPTURE(out.course.figures());
-  CHECK(out.course.is_flat());
-  CHECK(out.counted() == what.scopes + 1);
-  const stepprof::loss_counts& lost = out.result.losses();
-  CHECK(lost.kept + lost.unfinished + lost.late + lost.dropped == what.scopes + 1);
+  run_and_check({std::size_t{8} << 20, 16000000, 4, {}});
 }
 
 // Catches: a ring that grows, that counts a chunk twice or not at all, or that keeps anything but the end.
@@ -116,13 +111,8 @@ TEST_CASE("a ring takes no more memory, and every scope is counted", "[bounded]"
   if (!test::can_measure_memory()) return test::skip("needs /proc/self/smaps_rollup");
   const test::heard heard;
   const auto as_ring = [](stepprof::profile_options& o) { o.when_full = stepprof::fill_policy::ring; };
-  const load what{std::size_t{8} << 20, 100000000, 1, as_ring};
-  const outcome out = run(what);
-  CAPTURE(out.course.figures());
-  CHECK(out.course.is_flat());
-  CHECK(out.counted() == what.scopes + 1);
+  const outcome out = run_and_check({std::size_t{8} << 20, 100000000, 1, as_ring});
   const stepprof::loss_counts& lost = out.result.losses();
-  CHECK(lost.kept + lost.late + lost.dropped == what.scopes + 1);
   CHECK(lost.overwritten == lost.dropped);
   CHECK(lost.unfinished == 0);  // the one that was open was the first to go
   CHECK(lost.kept > 400000);    // an eighth is kept for others
@@ -130,11 +120,7 @@ TEST_CASE("a ring takes no more memory, and every scope is counted", "[bounded]"
   CHECK(lost.overwritten_ends + lost.unmatched_ends <= 1);  // one of four scopes is around others
   CHECK(lost.unmatched_ends == 0);
   CHECK(heard.codes() == "overwritten_scopes");
-  const load several{std::size_t{8} << 20, 16000000, 4, as_ring};
-  const outcome of_several = run(several);
-  CAPTURE(of_several.course.figures());
-  CHECK(of_several.course.is_flat());
-  CHECK(of_several.counted() == several.scopes + 1);
+  const outcome of_several = run_and_check({std::size_t{8} << 20, 16000000, 4, as_ring});
   CHECK(of_several.result.losses().unmatched_ends == 0);
 }
 

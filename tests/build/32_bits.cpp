@@ -11,17 +11,11 @@
 
 #include <stepprof/stepprof.hpp>
 
+#include "checks.hpp"
+
 static_assert(sizeof(void*) == 4, "compiled with -m32");
 
 namespace {
-
-int failures = 0;
-
-void check(bool ok, const char* what) {
-  if (ok) return;
-  std::fprintf(stderr, "failed: %s\n", what);
-  ++failures;
-}
 
 void recurse(int depth) {
   STEPPROF_SCOPE("recurse");

@@ -8,15 +8,9 @@
 
 #include <stepprof/stepprof.hpp>
 
+#include "checks.hpp"
+
 namespace {
-
-int failures = 0;
-
-void check(bool ok, const char* what) {
-  if (ok) return;
-  std::fprintf(stderr, "failed: %s\n", what);
-  ++failures;
-}
 
 void work(stepprof::profile& prof) {
   STEPPROF_FUNCTION();

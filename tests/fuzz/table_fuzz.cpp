@@ -1,6 +1,7 @@
 // The table on any rows with any options: columns stay aligned, what is refused is named; rows as CSV and JSON.
 #include <fuzz/fuzz_input.hpp>
 #include <fuzz/trace_rules.hpp>
+#include <support/split_lines.hpp>
 
 #include <algorithm>
 #include <string>
@@ -103,20 +104,10 @@ void require_named(const table_options& options, const std::string& text) {
   fuzz::require(named && text.compare(0, 6, "table:") == 0, "a refused option is named", text);
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines(1);
-  for (const char c : text)
-    if (c == '\n')
-      lines.emplace_back();
-    else
-      lines.back() += c;
-  return lines;
-}
-
 // Between the first and the last separator every line is equally wide, has its two spaces between columns where the
 // separator has them, and nothing that moves the terminal.
 void require_aligned(const std::string& text) {
-  const std::vector<std::string> lines = lines_of(text);
+  const std::vector<std::string> lines = test::split_lines(text);
   const auto is_rule = [](const std::string& line) {
     return !line.empty() && line.find_first_not_of("- ") == std::string::npos && line[0] == '-' && line.back() == ' ';
   };

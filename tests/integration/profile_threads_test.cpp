@@ -1,5 +1,6 @@
 // Catches: what a profile does while other threads record, stop it, come and go.
 #include <support/recorded.hpp>
+#include <support/counts.hpp>
 #include <support/sanitized.hpp>
 #include <support/temp_folder.hpp>
 
@@ -19,11 +20,7 @@ namespace profile_threads_test {
 
 namespace {
 
-std::int64_t calls(const stepprof::trace& t, const char* name) {
-  const stepprof::event_averages averages = stepprof::key_averages(t);
-  const stepprof::event_average* row = averages.find(name);
-  return row == nullptr ? 0 : row->calls;
-}
+using test::calls;
 
 std::vector<std::string> thread_names(const stepprof::trace& t) {
   std::vector<std::string> names;

@@ -1,4 +1,5 @@
 #include <support/recorded.hpp>
+#include <support/counts.hpp>
 #include <support/sanitized.hpp>
 
 #include <atomic>
@@ -31,14 +32,8 @@ void record_many(std::uint64_t count = many) {
   }
 }
 
-std::uint64_t sum(const stepprof::recording_totals& t) {
-  return t.kept + t.unfinished + t.late + t.discarded + t.dropped;
-}
-
 std::uint64_t calls(const stepprof::trace& t, const char* name) {
-  const stepprof::event_averages averages = stepprof::key_averages(t);
-  const stepprof::event_average* const row = averages.find(name);
-  return row == nullptr ? 0 : static_cast<std::uint64_t>(row->calls);
+  return static_cast<std::uint64_t>(test::calls(t, name));
 }
 
 }  // namespace
@@ -67,7 +62,7 @@ TEST_CASE("a ring keeps the last events and counts all that it overwrote", "[rin
     in_order = in_order && t.detail(t.events()[i]).sequence_number == expected++;
   }
   CHECK(in_order);
-  CHECK(sum(stepprof::process_totals()) - sum(before) == many);
+  CHECK(test::begins(stepprof::process_totals()) - test::begins(before) == many);
   const std::string table = stepprof::key_averages(t).table();
   CHECK(table.find("of these overwritten by later ones of their threads") != std::string::npos);
 }
@@ -139,7 +134,7 @@ TEST_CASE("cycles of a ring each hold their own end", "[ring]") {
     CHECK((losses[i].overwritten > many / 4) == (i != 2));
     CHECK(losses[i].unmatched_ends == 0);
   }
-  CHECK(sum(stepprof::process_totals()) - sum(before) == 3 * many + 10 + 8);
+  CHECK(test::begins(stepprof::process_totals()) - test::begins(before) == 3 * many + 10 + 8);
 }
 
 // Catches: a chunk that the reader and its owner both take, a position that is read after it was overwritten.
@@ -183,7 +178,7 @@ TEST_CASE("rings of several threads while windows are cut and looked at", "[ring
   CHECK(unmatched == 0);
   const stepprof::recording_totals after = stepprof::process_totals();
   CHECK(after.dropped > before.dropped);
-  CHECK(sum(after) - sum(before) == begun.load());
+  CHECK(test::begins(after) - test::begins(before) == begun.load());
 }
 
 // Catches: run-time names that are looked up in the table of another session, when what says so was overwritten.

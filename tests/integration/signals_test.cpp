@@ -2,6 +2,7 @@
 // FC-68: https://github.com/gperftools/gperftools/issues/775, https://github.com/gperftools/gperftools/issues/1188,
 // https://github.com/tmm1/stackprof/pull/242, https://github.com/HPCToolkit/hpctoolkit/issues/96
 // At every single instruction: tests/clocked/every_instruction_test.cpp.
+#include <support/counts.hpp>
 #include <support/recorded.hpp>
 #include <support/sanitized.hpp>
 
@@ -173,16 +174,11 @@ class interrupted_threads {
 
 // Scopes of traces, and what the traces say of them.
 struct sums {
-  std::uint64_t kept = 0, unfinished = 0, late = 0, dropped = 0, reentrant = 0, unmatched = 0;
+  stepprof::loss_counts lost;
   std::uint64_t outer = 0, named = 0, manual = 0, signals = 0, wrong = 0;
 
   void add(const stepprof::trace& t) {
-    kept += t.losses().kept;
-    unfinished += t.losses().unfinished;
-    late += t.losses().late;
-    dropped += t.losses().dropped;
-    reentrant += t.losses().reentrant;
-    unmatched += t.losses().unmatched_ends;
+    stepprof::detail::add_losses(lost, t.losses());
     for (const stepprof::trace_event& e : t.events()) {
       const std::string_view name = t.name(e);
       outer += name == "outer" ? 1u : 0u;
@@ -228,14 +224,14 @@ TEST_CASE("handlers interrupt threads that record, begin and end while windows a
   }
   leave_signals_to_others(false);
   prof.stop();
-  CAPTURE(handled, accepted, too_late, all.unfinished);
+  CAPTURE(handled, accepted, too_late, all.lost.unfinished);
   CHECK(handled > 0);
   CHECK(rounds == steps * (2 * burst + 10));
-  CHECK(all.kept + all.unfinished + all.late + all.dropped == scopes_of_round * rounds + handled);
-  CHECK(all.kept + all.unfinished + all.late == scopes_of_round * rounds + accepted);
-  CHECK(all.reentrant + too_late == all.dropped);
-  CHECK(all.late == 0);
-  CHECK(all.unmatched == 0);
+  CHECK(test::begins(all.lost) == scopes_of_round * rounds + handled);
+  CHECK(all.lost.kept + all.lost.unfinished + all.lost.late == scopes_of_round * rounds + accepted);
+  CHECK(all.lost.reentrant + too_late == all.lost.dropped);
+  CHECK(all.lost.late == 0);
+  CHECK(all.lost.unmatched_ends == 0);
   CHECK(all.outer == rounds);
   CHECK(all.named == rounds);
   CHECK(all.manual == rounds);
@@ -273,16 +269,16 @@ TEST_CASE("handlers interrupt threads, and the calls themselves, while a profile
   }
   leave_signals_to_others(false);
   const stepprof::recording_totals after = stepprof::process_totals();
-  CAPTURE(handled, accepted, all.unfinished, after.late - before.late, after.dropped - before.dropped);
+  CAPTURE(handled, accepted, all.lost.unfinished, after.late - before.late, after.dropped - before.dropped);
   CHECK(handled > 0);
-  CHECK(after.kept + after.unfinished - before.kept - before.unfinished == all.kept + all.unfinished);
-  CHECK(all.kept + all.unfinished == all.outer + all.named + all.manual + all.signals);
+  CHECK(after.kept + after.unfinished - before.kept - before.unfinished == all.lost.kept + all.lost.unfinished);
+  CHECK(all.lost.kept + all.lost.unfinished == all.outer + all.named + all.manual + all.signals);
   CHECK(all.outer + all.named + all.manual >= own);
   CHECK(all.signals <= accepted);
   CHECK(all.signals + (after.late - before.late) >= accepted);
   CHECK(after.dropped - before.dropped <= handled - accepted);
-  CHECK(all.reentrant <= after.dropped - before.dropped);
-  CHECK(all.unmatched == 0);
+  CHECK(all.lost.reentrant <= after.dropped - before.dropped);
+  CHECK(all.lost.unmatched_ends == 0);
   CHECK(all.wrong == 0);
 }
 

@@ -1,5 +1,6 @@
 #include "sessions.hpp"
 
+#include <support/counts.hpp>
 #include <support/forked.hpp>
 #include <support/sanitized.hpp>
 #include <support/temp_folder.hpp>
@@ -176,15 +177,11 @@ namespace {
 
 // What traces say of the scopes begun in their windows.
 struct sums {
-  std::uint64_t kept = 0, unfinished = 0, late = 0, dropped = 0, reentrant = 0;
+  stepprof::loss_counts lost;
   std::int64_t in_new = 0, in_delete = 0, in_hook = 0, in_callback = 0;
 
   void add(const stepprof::trace& t) {
-    kept += t.losses().kept;
-    unfinished += t.losses().unfinished;
-    late += t.losses().late;
-    dropped += t.losses().dropped;
-    reentrant += t.losses().reentrant;
+    stepprof::detail::add_losses(lost, t.losses());
     in_new += test::calls(t, "operator new");
     in_delete += test::calls(t, "operator delete");
     in_hook += test::calls(t, "hook");
@@ -224,15 +221,15 @@ bool record_in_callbacks(std::size_t budget_mib, int steps, bool fills_the_budge
   stepprof::set_diagnostics_hook({});
   std::printf("%d MiB: %llu begun, %llu kept, %llu unfinished, %llu dropped; %lld in operator new, %lld in the hook\n",
               static_cast<int>(budget_mib), static_cast<unsigned long long>(begun),
-              static_cast<unsigned long long>(all.kept), static_cast<unsigned long long>(all.unfinished),
-              static_cast<unsigned long long>(all.dropped), static_cast<long long>(all.in_new),
+              static_cast<unsigned long long>(all.lost.kept), static_cast<unsigned long long>(all.lost.unfinished),
+              static_cast<unsigned long long>(all.lost.dropped), static_cast<long long>(all.in_new),
               static_cast<long long>(all.in_hook));
-  bool right = STEPPROF_HOLDS(all.kept + all.unfinished + all.late + all.dropped == begun);
-  right &= STEPPROF_HOLDS(all.kept + all.unfinished + all.late == accepted);
+  bool right = STEPPROF_HOLDS(test::begins(all.lost) == begun);
+  right &= STEPPROF_HOLDS(all.lost.kept + all.lost.unfinished + all.lost.late == accepted);
   right &= STEPPROF_HOLDS(recorded_so_far() - recorded_before == accepted);
   right &= STEPPROF_HOLDS(dropped_so_far() - dropped_before == begun - accepted);
-  right &= STEPPROF_HOLDS(all.reentrant == 0);  // none of these is inside the recorder
-  right &= STEPPROF_HOLDS((all.dropped != 0) == fills_the_budget);
+  right &= STEPPROF_HOLDS(all.lost.reentrant == 0);  // none of these is inside the recorder
+  right &= STEPPROF_HOLDS((all.lost.dropped != 0) == fills_the_budget);
   right &= STEPPROF_HOLDS(test::sanitized || (all.in_new > 1000 && all.in_delete > 1000));
   right &= STEPPROF_HOLDS(fills_the_budget || (all.in_hook >= steps && all.in_callback == steps));
   return right;

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <support/counts.hpp>
 #include <support/sanitized.hpp>
 
 #include <stepprof/stepprof.hpp>
@@ -55,12 +56,6 @@ inline void twice_in_child(const std::function<void()>& work) {
   if (children_of_threads_may_have_threads) return in_two_threads(work);
   work();
   work();
-}
-
-inline std::int64_t calls(const stepprof::trace& t, const char* name) {
-  const stepprof::event_averages averages = stepprof::key_averages(t);
-  const stepprof::event_average* row = averages.find(name);
-  return row == nullptr ? 0 : row->calls;
 }
 
 inline stepprof::profile_options every_step_a_cycle(std::function<void(const stepprof::trace&)> callback) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <support/catch.hpp>
+#include <support/split_lines.hpp>
 
 #include <stepprof/output/table.hpp>
 #include <stepprof/tools/trace_reader.hpp>
@@ -23,26 +24,17 @@ const trace& capture() {
   static const trace t = read_trace_file(folder + "capture.json");
   return t;
 }
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines(1);
-  for (const char c : text)
-    if (c == '\n')
-      lines.emplace_back();
-    else
-      lines.back() += c;
-  return lines;
-}
 std::vector<std::string> torch_table(const std::string& name) {
   std::ifstream in(folder + "table-" + name + ".txt", std::ios::binary);
   REQUIRE(in.good());
   std::string text{std::istreambuf_iterator<char>(in), {}};
   if (text.empty() || text.back() != '\n') text += '\n';
-  return lines_of(text);
+  return test::split_lines(text);
 }
 // Both lines where two texts differ.
 std::vector<std::pair<std::string, std::string>> differences(const std::vector<std::string>& torch,
                                                              const std::string& ours) {
-  const std::vector<std::string> lines = lines_of(ours);
+  const std::vector<std::string> lines = test::split_lines(ours);
   REQUIRE(lines.size() == torch.size());
   std::vector<std::pair<std::string, std::string>> result;
   for (std::size_t i = 0; i < lines.size(); ++i)

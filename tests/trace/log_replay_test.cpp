@@ -267,4 +267,25 @@ TEST_CASE("the end of an outer scope repairs the depth", "[log_replay]") {
   }
 }
 
+// Catches: the end of another thread's scope taken for one whose begin was overwritten in this thread's log.
+TEST_CASE("behind a gap only ends of the log's own scopes are taken for overwritten ones", "[log_replay]") {
+  constexpr std::uint64_t own = std::uint64_t{1} << 32 | 5, foreign = std::uint64_t{2} << 32 | 6;
+  log_writer log;
+  log.end_manual(7, foreign, 10);
+  log.end_manual(7, own, 20);
+  log.end(1, 30);
+  log.end(1, 40);  // no room was kept for it
+  chunk_header chunk{};
+  chunk.reserved_at_entry = 16 + 8;
+  log_replay replay;
+  replay.begin_window(1);
+  replay.enter_behind_gap(chunk);
+  replay.replay(log.bytes().data(), log.bytes().size());
+  const thread_record r = replay.end_window(50);
+  CHECK(r.overwritten_ends == 2);
+  CHECK(r.unmatched_ends == 1);
+  REQUIRE(r.foreign_ends.size() == 1);
+  CHECK(r.foreign_ends[0].serial == foreign);
+}
+
 }  // namespace log_replay_test

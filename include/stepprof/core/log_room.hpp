@@ -109,8 +109,7 @@ inline void enter_chunk(log_block& log, block_ref ref, stamp now, std::uint32_t 
 
 inline constexpr std::uint32_t chunk_room = block_bytes - sizeof(chunk_header);
 
-// --- the ring
-// ---------------------------------------------------------------------------------------------------------
+// --- the ring -------------------------------------------------------------------------------------------------------
 
 // What is lost with a chunk that nobody has read beyond its first `read` bytes. Ends need no counting: their begins are
 // lost with them, or were in a window before.
@@ -209,8 +208,7 @@ inline void let_log_go(log_block& log, std::uint32_t read) noexcept {
   let_log_go(log);
 }
 
-// --- room for ends
-// ----------------------------------------------------------------------------------------------------
+// --- room for ends --------------------------------------------------------------------------------------------------
 
 inline bool take_spare(log_block& log) noexcept {
   const block_ref ref = take_chunk(log, chunk_room);

@@ -5,7 +5,8 @@
 // twice. Blocks come from malloc as they are: no byte is added, no alignment changed, and a sanitizer's malloc does its
 // work. While nothing records memory, an operator is its malloc or free, one load and one branch.
 //
-// clang++'s ThreadSanitizer has such operators itself, and not weak ones: a program with it cannot have these; g++'s can.
+// clang++'s ThreadSanitizer has such operators itself, and not weak ones: a program with it cannot have these; g++'s
+// can.
 //
 // The size that is reported is the one that was asked for. What the profiler itself allocates, in step(), stop(),
 // key_averages() and so on, is not the program's and is left out.

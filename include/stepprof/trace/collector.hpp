@@ -28,7 +28,7 @@ struct recording_totals {
   std::uint64_t unfinished = 0;  ///< In a delivered window, still open when it was cut.
   std::uint64_t late = 0;        ///< Passed the gate, but lie in no window.
   std::uint64_t discarded = 0;   ///< In a warm-up window, which is thrown away.
-  std::uint64_t dropped = 0;  ///< Not recorded: memory was full, or begun inside the recorder itself; or overwritten.
+  std::uint64_t dropped = 0;     ///< Memory was full, or begun inside the recorder itself; or overwritten.
 };
 
 namespace detail {
@@ -145,7 +145,7 @@ class collector {
   void reset_after_fork() {
     for (block_ref ref = the_cold.logs.exchange(0, std::memory_order_relaxed); ref != 0;) {
       log_block* const log = log_at(ref);
-      const auto from = oldest_chunk(*log);
+      const block_ref from = oldest_chunk(*log);
       ref = log->next.load(std::memory_order_relaxed);
       while (const block_ref spare = pop_spare(*log)) the_pool.give_back(spare);
       give_back_log(log, from);
@@ -176,7 +176,7 @@ class collector {
   // Of a log that is held. Stands at the first record that was not read and is still there.
   reader& reader_of(block_ref ref) {
     const log_block& log = *log_at(ref);
-    const auto oldest = oldest_chunk(log);
+    const block_ref oldest = oldest_chunk(log);
     const auto [found, is_new] = readers_.try_emplace(ref);
     reader& r = found->second;
     if (!is_new && r.sequence == chunk_at(oldest)->sequence) return r;

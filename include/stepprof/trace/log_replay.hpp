@@ -415,7 +415,9 @@ class log_replay {
       return;
     }
     if (serial == 0 && end_stray(id, serial, 0, ticks)) return;
-    if (const std::uint32_t bytes = serial != 0 ? 16 : 8; bytes_of_lost_ends_ >= bytes) {
+    // A serial begins with the thread that began the scope: only its own log can have lost the begin.
+    const bool is_own = serial == 0 || serial >> 32 == out_.thread;
+    if (const std::uint32_t bytes = serial != 0 ? 16 : 8; is_own && bytes_of_lost_ends_ >= bytes) {
       bytes_of_lost_ends_ -= bytes;
       ++out_.overwritten_ends;
     } else if (serial != 0)

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -33,6 +34,10 @@ inline constexpr loss_field loss_fields[] = {
 };
 static_assert(sizeof(loss_fields) / sizeof(loss_fields[0]) * sizeof(std::uint64_t) == sizeof(loss_counts),
               "every count has a name");
+
+inline void add_losses(loss_counts& to, const loss_counts& more) noexcept {
+  for (const auto& [key, field] : loss_fields) to.*field = saturating_add(to.*field, more.*field);
+}
 
 }  // namespace detail
 STEPPROF_END_NAMESPACE

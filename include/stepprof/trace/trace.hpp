@@ -181,24 +181,23 @@ struct trace_step {
 
 /// What is not in the trace, exactly. kept + unfinished + late + dropped = begins that passed the gate.
 struct loss_counts {
-  std::uint64_t kept = 0;         ///< Scopes that began and ended inside the window.
-  std::uint64_t unfinished = 0;   ///< Scopes that were still open when the window was cut.
-  std::uint64_t late = 0;         ///< Begins that passed the gate since the window before, but lie in none.
-  std::uint64_t dropped = 0;      ///< Begins refused because memory was full, or overwritten.
-  std::uint64_t reentrant = 0;    ///< Of the dropped ones: begun inside the recorder itself, in a signal handler.
-  std::uint64_t overwritten = 0;  ///< Of the dropped ones: overwritten by what their thread recorded later.
-  std::uint64_t dropped_arguments =
-      0;                               ///< Arguments, shapes and marks refused because memory was full, or overwritten.
-  std::uint64_t dropped_memory = 0;    ///< Memory reports refused: memory was full, or in a signal handler that came
-                                       ///< upon the recorder itself; or overwritten.
-  std::uint64_t overflow_names = 0;    ///< Scopes whose name became the overflow name.
-  std::uint64_t clamps = 0;            ///< Time stamps that went backwards and were moved.
-  std::uint64_t unmatched_frees = 0;   ///< Frees whose allocation is not in this window.
-  std::uint64_t unmatched_ends = 0;    ///< Ends without a begin in this window.
-  std::uint64_t overwritten_ends = 0;  ///< Ends of scopes whose begin was overwritten.
-  std::uint64_t lost_frees = 0;        ///< Allocations at an address that was live: its free was never reported.
-  std::uint64_t late_frees = 0;        ///< Frees that were reported after their address had been allocated again.
-  std::uint64_t cold_chunks = 0;       ///< Chunks that a recording thread took before they had been written once.
+  std::uint64_t kept = 0;               ///< Scopes that began and ended inside the window.
+  std::uint64_t unfinished = 0;         ///< Scopes that were still open when the window was cut.
+  std::uint64_t late = 0;               ///< Begins that passed the gate since the window before, but lie in none.
+  std::uint64_t dropped = 0;            ///< Begins refused because memory was full, or overwritten.
+  std::uint64_t reentrant = 0;          ///< Of the dropped ones: begun inside the recorder itself, in a signal handler.
+  std::uint64_t overwritten = 0;        ///< Of the dropped ones: overwritten by what their thread recorded later.
+  std::uint64_t dropped_arguments = 0;  ///< Arguments, shapes and marks: memory was full, or they were overwritten.
+  std::uint64_t dropped_memory = 0;     ///< Memory reports refused: memory was full, or in a signal handler that came
+                                        ///< upon the recorder itself; or overwritten.
+  std::uint64_t overflow_names = 0;     ///< Scopes whose name became the overflow name.
+  std::uint64_t clamps = 0;             ///< Time stamps that went backwards and were moved.
+  std::uint64_t unmatched_frees = 0;    ///< Frees whose allocation is not in this window.
+  std::uint64_t unmatched_ends = 0;     ///< Ends without a begin in this window.
+  std::uint64_t overwritten_ends = 0;   ///< Ends of scopes whose begin was overwritten.
+  std::uint64_t lost_frees = 0;         ///< Allocations at an address that was live: its free was never reported.
+  std::uint64_t late_frees = 0;         ///< Frees that were reported after their address had been allocated again.
+  std::uint64_t cold_chunks = 0;        ///< Chunks that a recording thread took before they had been written once.
 };
 
 /// Something odd but not wrong that a reader of the trace should know.

@@ -360,11 +360,7 @@ inline void trace_merger::add_steps_and_pauses() {
 }
 
 inline void trace_merger::add_losses() {
-  for (const merge_input& input : inputs_)
-    for (const auto& [key, field] : loss_fields) {
-      std::uint64_t& sum = builder_.losses().*field;
-      sum = saturating_add(sum, input.from->losses().*field);
-    }
+  for (const merge_input& input : inputs_) detail::add_losses(builder_.losses(), input.from->losses());
 }
 
 inline void trace_merger::add_notes() {

@@ -86,18 +86,22 @@ class collector {
     now.lost = dead_losses_;
     for (block_ref ref = the_cold.logs.load(std::memory_order_acquire); ref != 0;) {
       log_block* const log = log_at(ref);
+      hold_log(*log);
       cut::place place;
       place.log = ref;
-      hold_log(*log);
       place.dead = has_ended(*log);  // before the position: what a dead thread published is final
-      place.chunk = log->current.load(std::memory_order_acquire);
-      place.bytes = published_bytes(*log, place.chunk);
       now.places.push_back(place);
       now.lost.add(log->counters);
       ref = log->next.load(std::memory_order_acquire);
     }
     now.lost.add(the_cold.counters);
     std::reverse(now.places.begin(), now.places.end());  // oldest thread first
+    // Without anything in between: scopes that are recorded between a position and the time of the cut belong to the
+    // next window, which begins at that time, and lose the part of them that lies before it.
+    for (cut::place& place : now.places) {
+      place.chunk = log_at(place.log)->current.load(std::memory_order_acquire);
+      place.bytes = published_bytes(*log_at(place.log), place.chunk);
+    }
     now.ticks = ticks_of(read_clock());
     return now;
   }

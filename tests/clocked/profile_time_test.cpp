@@ -33,6 +33,53 @@ struct steps_back {
   ~steps_back() { fake_clock::advance(40000000); }
 };
 
+// A thread that records while another one reads the clock.
+class recording_thread {
+ public:
+  static constexpr int scopes = 3;
+
+  recording_thread() : thread_([this] { run(); }) {}
+  ~recording_thread() {
+    asked_ = -1;
+    thread_.join();
+  }
+  recording_thread(const recording_thread&) = delete;
+  recording_thread& operator=(const recording_thread&) = delete;
+
+  // Returns when the scopes are recorded.
+  void record() {
+    const int wanted = ++asked_;
+    while (done_ != wanted) std::this_thread::yield();
+  }
+  [[nodiscard]] int recorded() const { return done_ * scopes; }
+
+ private:
+  void run() {
+    const stepprof::record_function around("around");
+    while (asked_ >= 0) {
+      if (done_ == asked_) {
+        std::this_thread::yield();
+        continue;
+      }
+      for (int i = 0; i < scopes; ++i) work("meanwhile");
+      ++done_;
+    }
+  }
+
+  std::atomic<int> asked_{0};
+  std::atomic<int> done_{0};
+  std::thread thread_;
+};
+recording_thread* other_thread = nullptr;
+thread_local bool lets_others_record = false;
+
+void let_others_record() {
+  if (!lets_others_record) return;
+  lets_others_record = false;
+  other_thread->record();
+  lets_others_record = true;
+}
+
 // How much of the pool was in use at each reading of the clock.
 std::vector<std::uint32_t>& blocks_at_readings() {
   static std::vector<std::uint32_t> blocks;
@@ -210,6 +257,48 @@ TEST_CASE("throwing the warm-up away is in no step", "[profile]") {
   REQUIRE(full > 20);
   CHECK(blocks_at_readings()[0] == full);
   for (std::size_t i = scope_begin - readings_before; i < scope_begin; ++i) CHECK(blocks_at_readings()[i] < full - 20);
+}
+
+// Catches: a cut whose time is later than the places it notes in the logs: scopes recorded between belong to the next
+// window, which would begin behind them. And one whose time is earlier, but ends the scopes of its window.
+TEST_CASE("what threads record while a window is cut keeps its times", "[profile]") {
+  constexpr int steps = 5;
+  for (void (*const call)(void (*)()) : {fake_clock::call_at_reading, fake_clock::call_after_reading}) {
+    std::vector<stepprof::trace> cycles;
+    stepprof::profile_options options;
+    options.schedule = [](std::int64_t) { return stepprof::action::record_and_save; };
+    options.on_trace_ready = [&](const stepprof::trace& t) { cycles.push_back(t); };
+    stepprof::profile prof(options);
+    recording_thread other;
+    other_thread = &other;
+    call(let_others_record);
+    for (int i = 0; i < steps; ++i) {
+      other.record();
+      work("s");
+      lets_others_record = true;
+      prof.step();
+      lets_others_record = false;
+    }
+    call(nullptr);
+    prof.stop();
+    CHECK(other.recorded() >= 3 * steps * recording_thread::scopes);
+    int seen = 0;
+    for (const stepprof::trace& t : cycles) {
+      test::check_rules(t);
+      for (const stepprof::trace_event& e : t.events()) {
+        if (t.name(e) != "meanwhile") continue;
+        ++seen;
+        CHECK(e.duration_ns() == 100);
+        CHECK(e.begin_ns >= t.info().begin_ns);
+        CHECK(e.end_ns <= t.info().end_ns);
+      }
+    }
+    CHECK(seen == other.recorded());
+    const stepprof::trace all = stepprof::merge(cycles);
+    test::check_rules(all);
+    REQUIRE(all.steps().size() >= steps);
+    for (std::size_t i = 1; i < all.steps().size(); ++i) CHECK(all.steps()[i].begin_ns >= all.steps()[i - 1].end_ns);
+  }
 }
 
 // Catches: a callback whose time is in the next step, or whose scopes are.

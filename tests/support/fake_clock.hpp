@@ -19,7 +19,9 @@ struct fake_clock {
   static constexpr const char* name = "fake";
   static stepprof::stamp begin() noexcept {
     if (void (*const look)() = at_reading().load(std::memory_order_relaxed)) look();
-    return stepprof::stamp_of(now().fetch_add(step().load(std::memory_order_relaxed), std::memory_order_relaxed));
+    const std::uint64_t ticks = now().fetch_add(step().load(std::memory_order_relaxed), std::memory_order_relaxed);
+    if (void (*const look)() = after_reading().load(std::memory_order_relaxed)) look();
+    return stepprof::stamp_of(ticks);
   }
   static stepprof::stamp end() noexcept { return begin(); }
   static bool usable() noexcept { return true; }
@@ -29,8 +31,14 @@ struct fake_clock {
   static void ticks_per_reading(std::uint64_t ns) noexcept { step().store(ns); }
   /// Called before every reading; nullptr: nothing. It must not record.
   static void call_at_reading(void (*look)()) noexcept { at_reading().store(look); }
+  /// The same after every reading, whose value is taken.
+  static void call_after_reading(void (*look)()) noexcept { after_reading().store(look); }
 
  private:
+  static std::atomic<void (*)()>& after_reading() noexcept {
+    static std::atomic<void (*)()> value{nullptr};
+    return value;
+  }
   static std::atomic<void (*)()>& at_reading() noexcept {
     static std::atomic<void (*)()> value{nullptr};
     return value;

@@ -63,6 +63,29 @@ TEST_CASE("the conversion never goes back", "[time_base]") {
   }
 }
 
+// Catches: times before the change of a rate that are moved to it, or converted with the new rate.
+TEST_CASE("a change of the rate changes no time before it", "[time_base]") {
+  std::mt19937_64 random(4);
+  std::uniform_real_distribution<double> exponent(-1.0, 3.0);
+  for (int round = 0; round < 500; ++round) {
+    const double ns_per_tick = std::pow(10.0, exponent(random));
+    const std::uint64_t origin = random() >> 2, change = origin + random() % 1000000000;
+    const tick_converter old_rate(origin, ns_per_tick, 77);
+    const tick_converter new_rate(old_rate, change, ns_per_tick * 1.5);
+    const tick_converter newest(new_rate, change + 1000, ns_per_tick);
+    CHECK(old_rate(origin) == 77);
+    for (int i = 0; i < 20; ++i) {
+      const std::uint64_t before = origin + random() % (change - origin + 1), after = random() % 1000000;
+      CAPTURE(origin, change, before, after);
+      REQUIRE(new_rate(before) == old_rate(before));
+      REQUIRE(std::abs(new_rate(change + after) - old_rate(change) - exact(after, ns_per_tick * 1.5)) <= 1);
+      REQUIRE(newest(change + after % 1000) == new_rate(change + after % 1000));
+    }
+    CHECK(new_rate(0) == 77);
+    CHECK(newest(origin) == new_rate(change));  // two changes back are the past
+  }
+}
+
 // Catches: a rate that is rounded on its way, so that the two clocks drift apart between the anchors that gave it.
 TEST_CASE("at both anchors the clocks agree", "[time_base]") {
   std::mt19937_64 random(3);

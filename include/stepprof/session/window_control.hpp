@@ -154,8 +154,9 @@ class window_control {
 
   void open(std::int64_t step, std::int64_t cycle) {
     if (!open_) {
+      collector::cut empty = collector::prepare();
       if (!paused_) open_gate();
-      cut_ = control().reader.note();
+      cut_ = control().reader.note(std::move(empty));
       control().reader.discard(cut_, false);
       if (first_) control().reader.forget_late();
     }

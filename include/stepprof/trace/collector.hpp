@@ -75,34 +75,27 @@ class collector {
       bool dead = false;
     };
     std::vector<place> places;
+    // Before any place was looked at: what stands behind one is not older, but for a scope that began as its log was
+    // looked at. What stands before one may be younger, by as long as all of it took.
     std::uint64_t ticks = 0;
     losses lost;  // since the process began
   };
 
+  // A cut with room for the places of all logs, so that noting them takes no memory: operators new may record.
+  static cut prepare() {
+    cut empty;
+    std::size_t logs = 0;
+    for (block_ref ref = the_cold.logs.load(std::memory_order_acquire); ref != 0; ++logs)
+      ref = log_at(ref)->next.load(std::memory_order_acquire);
+    empty.places.reserve(logs + 8);
+    return empty;
+  }
   // Notes the published position of every log, and holds them: discard(), collect() or let_go() must follow. The gate
   // must have been changed before.
-  cut note() {
-    cut now;
-    now.lost = dead_losses_;
-    for (block_ref ref = the_cold.logs.load(std::memory_order_acquire); ref != 0;) {
-      log_block* const log = log_at(ref);
-      hold_log(*log);
-      cut::place place;
-      place.log = ref;
-      place.dead = has_ended(*log);  // before the position: what a dead thread published is final
-      now.places.push_back(place);
-      now.lost.add(log->counters);
-      ref = log->next.load(std::memory_order_acquire);
-    }
+  cut note(cut now = prepare()) {
+    while (!note_places(now)) now.places.reserve(2 * now.places.capacity());
     now.lost.add(the_cold.counters);
     std::reverse(now.places.begin(), now.places.end());  // oldest thread first
-    // Without anything in between: scopes that are recorded between a position and the time of the cut belong to the
-    // next window, which begins at that time, and lose the part of them that lies before it.
-    for (cut::place& place : now.places) {
-      place.chunk = log_at(place.log)->current.load(std::memory_order_acquire);
-      place.bytes = published_bytes(*log_at(place.log), place.chunk);
-    }
-    now.ticks = ticks_of(read_clock());
     return now;
   }
 
@@ -177,6 +170,28 @@ class collector {
       sequence = chunk_at(ref)->sequence;
     }
   };
+  // False: there is no room for all of them.
+  bool note_places(cut& now) const {
+    now.places.clear();
+    now.lost = dead_losses_;
+    now.ticks = ticks_of(read_clock());
+    // The list is read after the clock, too: a thread that joins it later is younger.
+    for (block_ref ref = the_cold.logs.load(std::memory_order_acquire); ref != 0;) {
+      if (now.places.size() == now.places.capacity()) return false;
+      log_block* const log = log_at(ref);
+      hold_log(*log);
+      cut::place place;
+      place.log = ref;
+      place.dead = has_ended(*log);  // before the position: what a dead thread published is final
+      now.lost.add(log->counters);
+      place.chunk = log->current.load(std::memory_order_acquire);
+      place.bytes = published_bytes(*log, place.chunk);
+      now.places.push_back(place);
+      ref = log->next.load(std::memory_order_acquire);
+    }
+    return true;
+  }
+
   // Of a log that is held. Stands at the first record that was not read and is still there.
   reader& reader_of(block_ref ref) {
     const log_block& log = *log_at(ref);
@@ -338,6 +353,7 @@ inline trace collector::collect(const cut& until, const window_facts& window, st
     reader& original = reader_of(place.log);
     if (keep) copies.push_back(std::make_unique<reader>(original));
     reader& r = keep ? *copies.back() : original;
+    r.replay.not_before(window.open_ticks);
     r.replay.begin_window(r.thread, the_names.session.load(std::memory_order_relaxed),
                           event_list(assembly.events_of(r.thread)));
     read(r, place, !keep);
@@ -349,7 +365,7 @@ inline trace collector::collect(const cut& until, const window_facts& window, st
   }
   const tick_converter convert = time_.converter();
   if (!keep) time_.note_cut(end_ticks, convert);
-  assembly.set_times(end_ticks, convert, time_);
+  assembly.set_times(until.ticks, end_ticks, convert, time_);
   assembly.add_process();
   foreign_ends ends = foreign_ends_;
   const foreign_ends::unmatched unmatched = ends.settle(parts);

@@ -91,8 +91,9 @@ struct thread_record {
   std::uint64_t overwritten_ends = 0;  // of scopes whose begin was overwritten
   std::uint64_t clamps = 0;
   std::uint64_t overflow_names = 0;
-  std::uint64_t cut_ticks = 0;  // where its open scopes end: not before any of its times
-  bool has_strays = false;      // some events ended out of order or on another thread
+  std::uint64_t open_ticks = 0;  // where the window before ended: nothing begins before
+  std::uint64_t cut_ticks = 0;   // where its open scopes end: not before any of its times
+  bool has_strays = false;       // some events ended out of order or on another thread
 };
 
 // The state of a log between two windows: its clock, and the scopes that are open. Copyable: a snapshot replays on a
@@ -114,10 +115,14 @@ class log_replay {
     out_ = thread_record();
     out_.events = std::move(events);
     out_.thread = thread;
+    out_.open_ticks = last_;
     visit_open([](open_scope& scope) { scope.event = npos; });
     latest_stray_ = 0;
     strays_.keep_last(max_old_strays);
   }
+
+  // For a log that may be new: nothing of it begins before.
+  void not_before(std::uint64_t ticks) noexcept { last_ = (std::max)(last_, ticks); }
 
   // At the first word of a chunk.
   void enter_chunk(const chunk_header& chunk) noexcept { high_ = chunk.base_high; }

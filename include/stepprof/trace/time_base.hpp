@@ -44,26 +44,19 @@ class tick_converter {
   tick_converter() = default;
   // `origin` ticks are `origin_ns`; so is everything before.
   tick_converter(std::uint64_t origin, double ns_per_tick, std::int64_t origin_ns = 0) noexcept
-      : origin_(origin), origin_ns_(origin_ns), shift_(0) {
-    double scaled = ns_per_tick;
-    for (; scaled < two_to_52 && shift_ < 63; ++shift_) scaled *= 2;
-    factor_ = static_cast<std::uint64_t>(scaled);
-    const double most = static_cast<double>(max_ns) / ns_per_tick;
-    max_ticks_ = most < two_to_63 ? static_cast<std::uint64_t>(most) : std::uint64_t{1} << 63;
+      : line_(origin, ns_per_tick, origin_ns) {
+    before_.origin_ns = origin_ns;
+    before_.origin = UINT64_MAX;
   }
+  // From `origin` on with another rate; before as `before` says.
+  tick_converter(const tick_converter& before, std::uint64_t origin, double ns_per_tick) noexcept
+      : line_(origin, ns_per_tick, before(origin)), before_(before.line_) {}
+
   [[nodiscard]] std::int64_t operator()(std::uint64_t ticks) const noexcept {
-    if (ticks <= origin_) return origin_ns_;
-    const std::uint64_t d = (std::min)(ticks - origin_, max_ticks_);
-    const std::uint64_t d_high = d >> 32, d_low = d & low_half, f_high = factor_ >> 32, f_low = factor_ & low_half;
-    const std::uint64_t bottom = d_low * f_low;
-    const std::uint64_t middle = d_high * f_low + (bottom >> 32);  // none of these sums passes 64 bits
-    const std::uint64_t middle_low = d_low * f_high + (middle & low_half);
-    const std::uint64_t high = d_high * f_high + (middle >> 32) + (middle_low >> 32);
-    const std::uint64_t low = (middle_low << 32) | (bottom & low_half);
-    return origin_ns_ + static_cast<std::int64_t>(shift_ == 0 ? low : (high << (64 - shift_)) | (low >> shift_));
+    return ticks > line_.origin ? line_(ticks) : before_(ticks);
   }
   [[nodiscard]] double ns_per_tick() const noexcept {
-    return std::ldexp(static_cast<double>(factor_), -static_cast<int>(shift_));
+    return std::ldexp(static_cast<double>(line_.factor), -static_cast<int>(line_.shift));
   }
 
  private:
@@ -73,11 +66,39 @@ class tick_converter {
   // 146 years, twice of which fit into 63 bits. Whatever a log says, times neither wrap nor last longer than a trace
   // allows.
   static constexpr std::int64_t max_ns = 4600000000000000000;
-  std::uint64_t origin_ = 0;
-  std::int64_t origin_ns_ = 0;
-  std::uint64_t factor_ = std::uint64_t{1} << 52;  // a tick is a nanosecond
-  std::uint64_t max_ticks_ = std::uint64_t{max_ns};
-  unsigned shift_ = 52;
+
+  // One rate.
+  struct line {
+    std::uint64_t origin = 0;
+    std::int64_t origin_ns = 0;
+    std::uint64_t factor = std::uint64_t{1} << 52;  // a tick is a nanosecond
+    std::uint64_t max_ticks = std::uint64_t{max_ns};
+    unsigned shift = 52;
+
+    line() = default;
+    line(std::uint64_t from, double ns_per_tick, std::int64_t from_ns) noexcept
+        : origin(from), origin_ns(from_ns), shift(0) {
+      double scaled = ns_per_tick;
+      for (; scaled < two_to_52 && shift < 63; ++shift) scaled *= 2;
+      factor = static_cast<std::uint64_t>(scaled);
+      const double most = static_cast<double>(max_ns) / ns_per_tick;
+      max_ticks = most < two_to_63 ? static_cast<std::uint64_t>(most) : std::uint64_t{1} << 63;
+    }
+    [[nodiscard]] std::int64_t operator()(std::uint64_t ticks) const noexcept {
+      if (ticks <= origin) return origin_ns;
+      const std::uint64_t d = (std::min)(ticks - origin, max_ticks);
+      const std::uint64_t d_high = d >> 32, d_low = d & low_half, f_high = factor >> 32, f_low = factor & low_half;
+      const std::uint64_t bottom = d_low * f_low;
+      const std::uint64_t middle = d_high * f_low + (bottom >> 32);  // none of these sums passes 64 bits
+      const std::uint64_t middle_low = d_low * f_high + (middle & low_half);
+      const std::uint64_t high = d_high * f_high + (middle >> 32) + (middle_low >> 32);
+      const std::uint64_t low = (middle_low << 32) | (bottom & low_half);
+      return origin_ns + static_cast<std::int64_t>(shift == 0 ? low : (high << (64 - shift)) | (low >> shift));
+    }
+  };
+
+  line line_;
+  line before_;
 };
 
 // The process's clocks: the oldest anchor is taken when the first profile starts.
@@ -108,13 +129,15 @@ class time_base {
     }
     const double rate =
         static_cast<double>(newest.steady_ns - oldest_.steady_ns) / static_cast<double>(newest.ticks - oldest_.ticks);
-    return {cut_ticks_ == 0 ? oldest_.ticks : cut_ticks_, rate, cut_ns_};
+    if (cut_ticks_ == 0) return {oldest_.ticks, rate};
+    return {before_cut_, cut_ticks_, rate};
   }
-  // A window ended here. The next one's rate is another, but its times go on from this one, so that no two windows of a
-  // process overlap.
+  // What is in a window ends here. The next one's rate is another, but its times go on from this one, so that what a
+  // thread did in two windows does not overlap. Times of the next one that lie before, because its threads recorded
+  // while the cut was noted, are converted as this one's.
   void note_cut(std::uint64_t ticks, const tick_converter& convert) noexcept {
     if (counts_ns() || ticks <= cut_ticks_) return;
-    cut_ns_ = convert(ticks);
+    before_cut_ = convert;
     cut_ticks_ = ticks;
   }
 
@@ -122,7 +145,7 @@ class time_base {
   bool begun_ = false;
   clock_anchor oldest_;
   std::uint64_t cut_ticks_ = 0;
-  std::int64_t cut_ns_ = 0;
+  tick_converter before_cut_;
 };
 
 }  // namespace detail

@@ -75,8 +75,10 @@ class window_assembly {
     builder_.raw_events().resize(builder_.raw_events().size() + static_cast<std::size_t>(steps));
     return builder_.raw_events();
   }
-  // When all are replayed: where the window ends, and what its times are in ns.
-  void set_times(std::uint64_t end_ticks, const tick_converter& convert, const time_base& time) {
+  // When all are replayed: where the window was cut, where what is in it ends, and what its times are in ns.
+  void set_times(std::uint64_t cut_ticks, std::uint64_t end_ticks, const tick_converter& convert,
+                 const time_base& time) {
+    cut_ticks_ = cut_ticks;
     end_ticks_ = end_ticks;
     convert_ = convert;
     placer_.set_clock(convert);
@@ -101,6 +103,7 @@ class window_assembly {
   void add_inputs(std::uint32_t event, const std::string& bytes);
 
   const window_facts& window_;
+  std::uint64_t cut_ticks_ = 0;
   std::uint64_t end_ticks_ = 0;
   tick_converter convert_;
   trace_builder builder_;
@@ -155,7 +158,7 @@ inline std::vector<step_border> window_assembly::place_borders(const std::vector
   step_border end;
   end.thread = borders.back().thread;
   end.number = borders.back().number + 1;
-  end.ticks = end_ticks_;
+  end.ticks = cut_ticks_;
   borders.push_back(window_.end_border ? *window_.end_border : end);
   for (const thread_part& part : threads) {
     const event_list& events = part.record.events;
@@ -163,7 +166,10 @@ inline std::vector<step_border> window_assembly::place_borders(const std::vector
       while (scope != npos && is_stray(events[scope])) scope = events[scope].parent;
       return scope;
     };
-    if (borders.front().thread == part.record.thread) borders.front().position = 0;
+    if (borders.front().thread == part.record.thread) {
+      borders.front().position = 0;
+      borders.front().ticks = (std::max)(borders.front().ticks, part.record.open_ticks);
+    }
     for (const thread_record::step_mark& mark : part.record.steps) {
       if (mark.number < borders.front().number) continue;
       const std::int64_t at = mark.number - borders.front().number;

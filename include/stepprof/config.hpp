@@ -37,6 +37,8 @@
 #define STEPPROF_SHARED __attribute__((visibility("default")))
 // A function of which each program and library calls its own, even when another one exports it, too.
 #define STEPPROF_OWN __attribute__((visibility("hidden")))
+// A function that may read what sanitizers guard.
+#define STEPPROF_UNGUARDED __attribute__((noinline, no_sanitize("address", "thread", "undefined")))
 // Where the function that this stands in goes on when it returns.
 #define STEPPROF_RETURN_ADDRESS() __builtin_return_address(0)
 // Folds the length of a literal without a header.
@@ -134,6 +136,13 @@
 #define STEPPROF_UNWIND 1
 #else
 #define STEPPROF_UNWIND 0
+#endif
+
+// Each module that records says so to a profile that asks the dynamic linker what is loaded.
+#if STEPPROF_LINUX && (defined(__GNUC__) || defined(__clang__)) && defined(__ELF__)
+#define STEPPROF_SIGNS_MODULES 1
+#else
+#define STEPPROF_SIGNS_MODULES 0
 #endif
 
 #if !STEPPROF_PORTABLE && (defined(__GNUC__) || defined(__clang__)) && (defined(__x86_64__) || defined(__i386__))

@@ -44,6 +44,11 @@ inline nlohmann::json stop_profile(const char* path = profiling_library) {
   return nlohmann::json::parse(profiling.find<const char*()>("stop_profile")()).at("traceEvents");
 }
 
+// What the profile said since it was started, a line each.
+inline std::string diagnostics(const char* path = profiling_library) {
+  return library(path).find<const char*()>("diagnostics")();
+}
+
 inline int count(const nlohmann::json& events, const char* name) {
   int found = 0;
   for (const nlohmann::json& event : events) found += event.at("ph") == "X" && event.at("name") == name;

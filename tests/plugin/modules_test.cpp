@@ -58,6 +58,7 @@ TEST_CASE("all modules of a program record into one trace", "[plugin]") {
   for (const library* module : {&first, &second}) module->find<void()>("record_on_thread_of_module")();
   const json events = stop_profile();
 
+  CHECK(test::diagnostics() == "");
   CHECK(count(events, "of the archive") == 5);
   CHECK(count(events, "name of the archive") == 5);
   const std::vector<json> program = named(events, "of the program");
@@ -118,6 +119,14 @@ TEST_CASE("modules with other versions of the headers record for themselves", "[
   other.find<recording_function>("record_in_module")([] { STEPPROF_SCOPE("of the program, inside"); });
   const json others = stop_profile(other_abi_library);
 
+  const std::string said = test::diagnostics();
+  CHECK(said.rfind("other_headers: nothing that is recorded in ", 0) == 0);
+  for (const char* const module : {newer_version_library, other_abi_library})
+    CHECK(said.find("'" + std::string(module) + "'") != std::string::npos);
+  CHECK(said.find(first_module_library) == std::string::npos);
+  CHECK(said.find("the program") == std::string::npos);
+  CHECK(said.find("separate_recorders") == std::string::npos);
+  CHECK(test::diagnostics(other_abi_library).find("the program") != std::string::npos);
   CHECK(count(own, "of the program") == 2);
   CHECK(count(own, "of the program, inside") == 2);
   CHECK(count(others, "site of another ABI") == 2);

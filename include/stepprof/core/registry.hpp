@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <stepprof/core/module_sign.hpp>
 #include <stepprof/core/record_flags.hpp>
 #include <stepprof/core/shared_text.hpp>
 #include <stepprof/core/thread_log.hpp>
@@ -64,6 +65,17 @@ struct STEPPROF_SHARED registry {
 };
 inline STEPPROF_SHARED STEPPROF_CONSTINIT registry the_registry = {{0}, {nullptr}, {1}, {1}, {}};
 
+#if STEPPROF_SIGNS_MODULES
+alignas(16) inline STEPPROF_OWN STEPPROF_CONSTINIT module_sign the_module_sign = {"stepprof module", module_version,
+                                                                                  STEPPROF_ABI, &the_registry};
+// In a cold function that each module with a scope has: reads the sign, so that no linker leaves it out.
+STEPPROF_ALWAYS_INLINE void keep_module_sign() noexcept {
+  static_cast<void>(*static_cast<const volatile char*>(the_module_sign.text));
+}
+#else
+STEPPROF_ALWAYS_INLINE void keep_module_sign() noexcept {}
+#endif
+
 // Whether anything records. Relaxed is enough: a scope that misses the opening of the gate is simply not recorded.
 STEPPROF_ALWAYS_INLINE bool gate_is_open() noexcept {
 #if STEPPROF_MEMORY_OPERANDS
@@ -94,6 +106,7 @@ STEPPROF_ALWAYS_INLINE const cold_table* cold_paths() noexcept {
 }
 
 STEPPROF_COLD inline std::uint64_t begin_refused(std::uint32_t what, std::uint32_t low, std::uint32_t high) noexcept {
+  keep_module_sign();
   return static_cast<std::uint64_t>(cold_paths()->begin(stamp{low, high}, what, false)) << 32;
 }
 STEPPROF_COLD inline std::uint64_t begin_slowly(std::uint32_t what, std::uint32_t low, std::uint32_t high) noexcept {

@@ -28,6 +28,7 @@
 #include <stepprof/output/table.hpp>
 #include <stepprof/session/diagnostics.hpp>
 #include <stepprof/session/large_trace.hpp>
+#include <stepprof/session/other_recorders.hpp>
 #include <stepprof/session/options.hpp>
 #include <stepprof/session/window_control.hpp>
 #include <stepprof/trace/trace_merge.hpp>
@@ -387,6 +388,7 @@ inline void profile::start(std::error_code& ec) {
   }
   if (const auto cold = detail::no_warmup_diagnostic(options_.schedule)) after.diagnostics.push_back(*cold);
   report(after);
+  detail::report_other_modules(once_);
 }
 
 inline void profile::step(std::error_code& ec) noexcept {
@@ -454,6 +456,7 @@ inline void profile::stop(std::error_code& ec) noexcept {
     deliver(after);
   }
   report(after);
+  detail::report_other_modules(once_);  // those that were loaded meanwhile
 }
 
 // The schedule's answer for a step. Users' code: the control lock of the process is not held.

@@ -286,7 +286,7 @@ class program {
       begins += record.begins;
       end_ticks = (std::max)(end_ticks, record.cut_ticks);
     }
-    assembly.set_times(f.end_ticks, end_ticks, tick_converter(f.origin, f.rate), time_base());
+    assembly.set_times(f.end_ticks, end_ticks, tick_converter(f.origin, f.rate), clock_anchor(), clock_anchor());
     assembly.builder().add_process({});
     assembly.builder().losses().unmatched_ends = ends_.settle(parts).ends;
     assembly.assemble(parts);

@@ -86,6 +86,28 @@ TEST_CASE("a change of the rate changes no time before it", "[time_base]") {
   }
 }
 
+// Catches: a correction of the clock's rate, or a reading that was interrupted, taken for a clock that was set; sums
+// that overflow.
+TEST_CASE("a clock that is set is told from one whose rate is corrected", "[time_base]") {
+  using stepprof::detail::clock_anchor;
+  using stepprof::detail::wall_shift_ns;
+  using stepprof::detail::wall_was_set;
+  const clock_anchor from{0, 5, 1790857026000000000, 0};
+  CHECK(wall_shift_ns(from, {0, 5 + second, from.wall_ns + second, 0}) == 0);
+  CHECK(wall_shift_ns(from, {0, 5 + second, from.wall_ns + 3600 * second, 0}) == 3599 * second);
+  CHECK(wall_shift_ns(from, {0, 5 + second, from.wall_ns - 3600 * second, 0}) == -3601 * second);
+  CHECK(wall_shift_ns({0, INT64_MAX, INT64_MIN, 0}, {0, INT64_MIN, INT64_MAX, 0}) == INT64_MAX);
+  for (const std::int64_t sign : {1, -1}) {
+    CHECK_FALSE(wall_was_set(sign * 1000000, 0));
+    CHECK(wall_was_set(sign * 1000001, 0));
+    CHECK_FALSE(wall_was_set(sign * (1800000000 + 1000000), 3600 * second));
+    CHECK(wall_was_set(sign * (1800000000 + 1000001), 3600 * second));
+  }
+  const clock_anchor now = stepprof::detail::take_anchor();
+  CHECK(now.error_ns >= 0);
+  CHECK(now.error_ns < second);
+}
+
 // Catches: a rate that is rounded on its way, so that the two clocks drift apart between the anchors that gave it.
 TEST_CASE("at both anchors the clocks agree", "[time_base]") {
   std::mt19937_64 random(3);

@@ -1,9 +1,12 @@
 // Catches: accumulated cycles that lose, double or cross-wire anything of the traces they are made of.
 #include <support/catch.hpp>
 #include <support/event_builder.hpp>
+#include <support/recorded.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,11 +19,12 @@ using namespace stepprof;
 
 namespace {
 
-// "t1: a[0..10]{ b[2..3] }; t2: ..." in the grammar of event_builder, tracks in order.
+// "t1: a[0..10]{ b[2..3] }; t2: ..." in the grammar of event_builder, tracks in order, with the host where it is known.
 std::string shown(const trace& t) {
   std::string text;
   for (const trace_track& track : t.tracks()) {
     text += text.empty() ? "" : "; ";
+    if (const std::string& host = t.processes()[track.process].host; !host.empty()) text += host + "/";
     text += (track.kind == track_kind::thread ? "t" : "async") + std::to_string(track.id) + ":";
     std::vector<std::uint32_t> open;
     for (std::uint32_t i = track.first_event; i < track.first_event + track.event_count; ++i) {
@@ -47,6 +51,18 @@ struct cycle : test::event_builder {
   }
   trace finish() { return builder.finish(); }
 };
+
+constexpr std::int64_t base = 1790857026000000000;
+
+// A process of that host whose origin has that Unix time, known to 30 ns.
+trace of_host(const char* host, std::int64_t base_time_ns, std::int64_t begin, std::int64_t wall_shift = 0) {
+  cycle c("t1: a[" + std::to_string(begin) + ".." + std::to_string(begin + 10) + "]", begin, begin + 10);
+  c.builder.process(0).host = host;
+  c.builder.info().base_time_ns = base_time_ns;
+  c.builder.info().base_time_error_ns = 30;
+  c.builder.info().wall_shift_ns = wall_shift;
+  return c.finish();
+}
 
 }  // namespace
 
@@ -93,19 +109,12 @@ TEST_CASE("overlapping traces are refused", "[trace_merge]") {
   CHECK_FALSE(ec);
 }
 
-// Catches: clocks of several hosts put side by side as if they were one, which looks plausible and is wrong by seconds.
-// Nobody has compared these clocks, so there is no offset to correct.
+// Catches: clocks of several processes put side by side as if they were one.
 // FC-75: https://github.com/gaogaotiantian/viztracer/issues/361
-TEST_CASE("traces that count from different origins are refused", "[trace_merge]") {
-  const auto make = [](std::int64_t base_time_ns, std::int64_t begin) {
-    cycle c("t1: a[" + std::to_string(begin) + ".." + std::to_string(begin + 10) + "]", begin, begin + 10);
-    c.builder.info().base_time_ns = base_time_ns;
-    return c.finish();
-  };
-  const std::int64_t base = 1790857026000000000;
-  const trace here = make(base, 0);
-  const trace there = make(base + 11560000000 + 1600000, 20);  // another steady clock, and wall clocks 1.6 ms apart
-  const trace without_anchor = make(0, 20);
+TEST_CASE("traces that count from different origins are no cycles of one process", "[trace_merge]") {
+  const trace here = of_host("here", base, 0);
+  const trace there = of_host("there", base + 11561600000, 20);
+  const trace without_anchor = of_host("nowhere", 0, 20);
   std::error_code ec;
   for (const trace& other : {there, without_anchor}) {
     CHECK(merge({here, other}, ec).events().empty());
@@ -115,10 +124,110 @@ TEST_CASE("traces that count from different origins are refused", "[trace_merge]
   }
   CHECK_THROWS_WITH(merge({here, without_anchor}),
                     "merge: the traces count their times from different origins (Unix times 1790857026000000000 and 0 "
-                    "ns; 0 is unknown); merge those of one process");
-  CHECK(merge({here, make(base, 20)}, ec).events().size() == 2);
+                    "ns; 0 is unknown); merge those of one process, or use merge_processes");
+  CHECK(merge({here, of_host("here", base, 20)}, ec).events().size() == 2);
   CHECK_FALSE(ec);
-  CHECK(merge({make(0, 0), without_anchor}, ec).events().size() == 2);
+  CHECK(merge({of_host("", 0, 0), without_anchor}, ec).events().size() == 2);
+}
+
+// Catches: steady clocks of two hosts, hours apart, taken for one, which looks plausible and is wrong by seconds; a
+// trace that does not say when it was; an error that nobody states.
+// FC-75: https://github.com/gaogaotiantian/viztracer/issues/361
+TEST_CASE("processes are aligned by the times of their systems", "[trace_merge]") {
+  // The second host's steady clock began 11.56 s later, and its system's clock is 1.6 ms ahead: at one moment the first
+  // trace's times are 11.56 s larger.
+  constexpr std::int64_t apart = 11560000000, skew = 1600000;
+  const trace here = of_host("here", base, apart + 100);
+  const trace there = of_host("there", base + apart + skew, 100);
+  const trace merged = merge_processes({there, here});
+  CHECK(shown(merged) == "here/t1: a[11560000100..11560000110]; there/t1: a[11561600100..11561600110]");
+  const std::int64_t offset = merged.events()[1].begin_ns - merged.events()[0].begin_ns;
+  const trace_info& info = merged.info();
+  CHECK(offset == skew);  // what the clocks of the hosts differ by
+  CHECK(info.base_time_ns == base);
+  CHECK(info.begin_ns == apart + 100);
+  CHECK(info.end_ns == apart + skew + 110);
+  CHECK(info.base_time_error_ns == 30);
+  REQUIRE(merged.notes().size() == 1);
+  CHECK(merged.notes()[0].code == "aligned_clocks");
+  CHECK(merged.notes()[0].text ==
+        "the clocks of the processes were aligned by the times of their systems, whose own differences are not known: "
+        "process 7 of here moved by 0 ns, +-30 ns; process 7 of there moved by 11561600000 ns, +-30 ns");
+  for (const char* const order : {"forward", "backward"}) {
+    std::vector<trace> traces = {here, of_host("nowhere", 0, 20), there};
+    if (order[0] == 'b') std::reverse(traces.begin(), traces.end());
+    std::error_code ec;
+    CHECK(merge_processes(traces, ec).events().empty());
+    CHECK(ec == errc::bad_trace);
+    CHECK(test::contains(ec.message(), "trace_info::base_time_ns of a trace is 0"));
+  }
+  CHECK(merge_processes({}).events().empty());
+}
+
+// Catches: a clock that was set while a process recorded, and an alignment that claims to know better.
+// FC-75: https://github.com/gaogaotiantian/viztracer/issues/361
+TEST_CASE("what a system's clock was set by is part of the stated error", "[trace_merge]") {
+  constexpr std::int64_t hour = 3600000000000;
+  for (const std::int64_t shift : {hour, -hour}) {
+    const trace merged = merge_processes({of_host("here", base, 0), of_host("there", base, 0, shift)});
+    CHECK(merged.info().base_time_error_ns == hour + 30);
+    CHECK(test::contains(merged.notes()[0].text, "of there moved by 0 ns, +-3600000000030 ns"));
+    CHECK(test::contains(merged.notes()[0].text, "of here moved by 0 ns, +-30 ns"));
+  }
+}
+
+// Catches: processes of two hosts with one number that become one, cycles of one process that become two, and numbers
+// that are given twice.
+TEST_CASE("each process keeps its own tracks", "[trace_merge]") {
+  const std::vector<trace> traces = {of_host("here", base, 0), of_host("there", base, 0), of_host("here", base, 20),
+                                     of_host("there", base, 20), of_host("here", base + 1000, 0)};
+  const trace merged = merge_processes(traces);
+  CHECK(shown(merged) ==
+        "here/t1: a[0..10] a[20..30]; there/t1: a[0..10] a[20..30]; here/t1: a[1000..1010]");  // that pid came again
+  REQUIRE(merged.processes().size() == 3);
+  std::set<std::int64_t> pids;
+  for (const trace_process& p : merged.processes()) {
+    pids.insert(p.pid);
+    CHECK((p.os_pid == 0 ? p.pid : p.os_pid) == 7);
+  }
+  CHECK(pids.size() == 3);
+  // A merged trace can be merged again.
+  const trace more = merge_processes({merged, of_host("elsewhere", base, 40)});
+  CHECK(more.processes().size() == 4);
+  CHECK(more.events().size() == 6);
+  CHECK(test::contains(more.notes().back().text, "of elsewhere"));
+}
+
+// Catches: times of steps, marks, memory and pauses that stay where they were.
+TEST_CASE("everything of a process is moved", "[trace_merge]") {
+  const auto make = [](const char* host, std::int64_t base_time) {
+    cycle c("t1: a[10..30]", 0, 40);
+    trace_builder& b = c.builder;
+    b.info().base_time_ns = base_time;
+    b.process(0).host = host;
+    b.add_step({7, 5, 35, npos, true});
+    b.add_pause({11, 12});
+    trace_mark mark;
+    mark.time_ns = 13;
+    mark.name = b.intern("mark");
+    b.add_mark(mark);
+    memory_event m;
+    m.time_ns = 14;
+    m.bytes = 8;
+    m.event = 0;
+    b.add_memory(m);
+    return c.finish();
+  };
+  const trace merged = merge_processes({make("here", base), make("there", base + 1000)});
+  REQUIRE(merged.steps().size() == 2);
+  CHECK(merged.steps()[1].begin_ns == 1005);
+  CHECK(merged.steps()[1].end_ns == 1035);
+  CHECK(merged.pauses()[1].begin_ns == 1011);
+  CHECK(merged.pauses()[1].end_ns == 1012);
+  CHECK(merged.marks()[1].time_ns == 1013);
+  CHECK(merged.memory()[1].time_ns == 1014);
+  CHECK(merged.info().end_ns == 1040);
+  CHECK(merged.info().wall_shift_ns == 0);
 }
 
 // Catches: texts, details and arguments that keep an index of the trace they come from.

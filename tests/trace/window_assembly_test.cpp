@@ -17,7 +17,7 @@ TEST_CASE("what recording costs is told in ns", "[window_assembly]") {
   facts.open_ticks = 1400;
   facts.cost = {50, 24};
   window_assembly assembly(facts);
-  assembly.set_times(2000, 2000, tick_converter(1000, 0.375), time_base());
+  assembly.set_times(2000, 2000, tick_converter(1000, 0.375), clock_anchor(), clock_anchor());
   CHECK(assembly.builder().info().begin_ns == 150);
   CHECK(assembly.builder().info().scope_cost_ns == 18.75);
   CHECK(assembly.builder().info().scope_cost_inside_ns == 9);
@@ -45,7 +45,7 @@ TEST_CASE("a log of any ids, steps and times is a trace", "[window_assembly]") {
   REQUIRE(replay.replay(log.bytes().data(), log.bytes().size()) == log.bytes().size());
   threads.push_back({replay.end_window(~std::uint64_t{0}), &replay, 0, ""});
   assembly.builder().add_process({});
-  assembly.set_times(threads[0].record.cut_ticks, threads[0].record.cut_ticks, tick_converter(5, 1.0), time_base());
+  assembly.set_times(threads[0].record.cut_ticks, threads[0].record.cut_ticks, tick_converter(5, 1.0), clock_anchor(), clock_anchor());
   assembly.assemble(threads);
   const trace t = assembly.builder().finish();
   CHECK(t.losses().kept == 1);

@@ -98,6 +98,7 @@ STEPPROF_BEGIN_NAMESPACE
 //   begin_ns, end_ns     the window
 //   zero_ns              what ts 0 stands for
 //   base_time_ns         Unix time of the origin
+//   base_time_error_ns, wall_shift_ns,
 //   cycle, first_step, last_step, partial, first_event_index, clock, scope_cost_ns, scope_cost_inside_ns,
 //   profiler_bytes
 //                        as in trace_info

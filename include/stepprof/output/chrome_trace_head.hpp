@@ -242,6 +242,8 @@ class chrome_trace_head {
     out.field("end_ns", info_.end_ns);
     out.field("zero_ns", window_.zero_ns());
     out.field("base_time_ns", info_.base_time_ns);
+    out.field("base_time_error_ns", info_.base_time_error_ns);
+    out.field("wall_shift_ns", info_.wall_shift_ns);
     out.field("cycle", info_.cycle);
     out.field("first_step", info_.first_step);
     out.field("last_step", info_.last_step);

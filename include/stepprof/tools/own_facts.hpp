@@ -139,6 +139,8 @@ class own_facts_reader {
     info.begin_ns = integer(object, "begin_ns");
     info.end_ns = integer(object, "end_ns");
     info.base_time_ns = integer(object, "base_time_ns");
+    info.base_time_error_ns = integer(object, "base_time_error_ns");
+    info.wall_shift_ns = integer(object, "wall_shift_ns");
     info.cycle = integer(object, "cycle");
     info.first_step = integer(object, "first_step", -1);
     info.last_step = integer(object, "last_step", -1);

@@ -363,9 +363,10 @@ inline trace collector::collect(const cut& until, const window_facts& window, st
     parts.push_back({r.replay.end_window(until.ticks), &r.replay, log->os_thread, name});
     end_ticks = (std::max)(end_ticks, parts.back().record.cut_ticks);
   }
-  const tick_converter convert = time_.converter();
+  const clock_anchor newest = time_.newest();
+  const tick_converter convert = time_.converter(newest);
   if (!keep) time_.note_cut(end_ticks, convert);
-  assembly.set_times(until.ticks, end_ticks, convert, time_);
+  assembly.set_times(until.ticks, end_ticks, convert, time_.oldest(), newest);
   assembly.add_process();
   foreign_ends ends = foreign_ends_;
   const foreign_ends::unmatched unmatched = ends.settle(parts);

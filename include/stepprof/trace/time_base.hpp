@@ -8,6 +8,7 @@
 #include <thread>
 
 #include <stepprof/core/cold_paths.hpp>
+#include <stepprof/trace/saturating.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -18,7 +19,19 @@ struct clock_anchor {
   std::uint64_t ticks = 0;
   std::int64_t steady_ns = 0;
   std::int64_t wall_ns = 0;
+  std::int64_t error_ns = 0;  // how far apart the readings of the last two may be
 };
+
+// How far the system's clock went ahead of the steady one between two moments.
+[[nodiscard]] constexpr std::int64_t wall_shift_ns(const clock_anchor& from, const clock_anchor& to) noexcept {
+  return saturating_sub(saturating_sub(to.wall_ns, from.wall_ns), saturating_sub(to.steady_ns, from.steady_ns));
+}
+// Whether that is more than a correction of its rate, which adjtimex(2) and ntp_adjtime(2) limit to 500 millionths, and
+// a millisecond for readings that were interrupted.
+[[nodiscard]] constexpr bool wall_was_set(std::int64_t shift_ns, std::int64_t elapsed_ns) noexcept {
+  const std::int64_t most = elapsed_ns / 2000 + 1000000;
+  return shift_ns > most || shift_ns < -most;
+}
 
 // Best of five bracketed readings: a preemption between the clocks spoils at most four of them.
 inline clock_anchor take_anchor() noexcept {
@@ -28,10 +41,11 @@ inline clock_anchor take_anchor() noexcept {
     const std::uint64_t before = ticks_of(read_clock());
     const std::int64_t steady = steady_ns();
     const std::int64_t wall = wall_ns();
+    const std::int64_t steady_after = steady_ns();
     const std::uint64_t after = ticks_of(read_clock());
     if (after - before >= best_width) continue;
     best_width = after - before;
-    best = {before + best_width / 2, steady, wall};
+    best = {before + best_width / 2, steady, wall, steady_after - steady};
   }
   return best;
 }
@@ -118,15 +132,19 @@ class time_base {
   }
   [[nodiscard]] const clock_anchor& oldest() const noexcept { return oldest_; }
 
-  // Converts all times since the last cut, with the rate since the oldest anchor. Anchors closer than 10 ms would not
-  // give it to a few millionths, so the first trace of a process may wait for that long, once.
-  [[nodiscard]] tick_converter converter() const {
-    if (counts_ns()) return {oldest_.ticks, 1.0};
+  // The end of what converter() looks at. Anchors closer than 10 ms would not give the rate to a few millionths, so the
+  // first trace of a process may wait for that long, once.
+  [[nodiscard]] clock_anchor newest() const {
     clock_anchor newest = take_anchor();
-    while (newest.steady_ns - oldest_.steady_ns < 10000000) {
+    while (!counts_ns() && newest.steady_ns - oldest_.steady_ns < 10000000) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       newest = take_anchor();
     }
+    return newest;
+  }
+  // Converts all times since the last cut, with the rate since the oldest anchor.
+  [[nodiscard]] tick_converter converter(const clock_anchor& newest) const {
+    if (counts_ns()) return {oldest_.ticks, 1.0};
     const double rate =
         static_cast<double>(newest.steady_ns - oldest_.steady_ns) / static_cast<double>(newest.ticks - oldest_.ticks);
     if (cut_ticks_ == 0) return {oldest_.ticks, rate};

@@ -217,9 +217,12 @@ struct trace_info {
   std::string trace_id;       ///< 32 hex digits.
   std::int64_t begin_ns = 0;  ///< Where the window begins, since the origin; Chrome traces count from here.
   std::int64_t end_ns = 0;
-  std::int64_t base_time_ns = 0;  ///< Unix time of the origin, in ns.
-  std::int64_t cycle = 0;         ///< Counted from 0.
-  std::int64_t first_step = -1;   ///< -1: recorded without a schedule.
+  std::int64_t base_time_ns = 0;        ///< Unix time of the origin, in ns; 0: unknown.
+  std::int64_t base_time_error_ns = 0;  ///< How far that may be from what the system's clock showed at the origin.
+  std::int64_t wall_shift_ns = 0;  ///< How far the system's clock went ahead of the recording's from the origin to the
+                                   ///< end (negative: fell behind): it was set, or its rate was corrected.
+  std::int64_t cycle = 0;          ///< Counted from 0.
+  std::int64_t first_step = -1;    ///< -1: recorded without a schedule.
   std::int64_t last_step = -1;
   std::uint64_t first_event_index = 0;  ///< "Ev Idx" of events()[0].
   bool partial = false;                 ///< Cut by stop() or by the schedule before its last active step was complete.

@@ -1,4 +1,4 @@
-// Several cycles of one process as one trace.
+// Several traces as one: the cycles of one process, or several processes with aligned clocks.
 #pragma once
 
 #include <algorithm>
@@ -35,6 +35,26 @@ STEPPROF_BEGIN_NAMESPACE
 /// The same, throwing stepprof::error.
 [[nodiscard]] trace merge(const std::vector<trace>& traces);
 
+/// One trace that holds those of several processes, of one host or of several: the ranks of a job, a server and its
+/// clients.
+///
+/// Each process counts its times from an origin of its own, on a clock of its own. What they have in common is the time
+/// of their systems, which each trace has for its origin (`trace_info::base_time_ns`). All are moved so that these
+/// agree; the result counts from the origin of the trace that begins first. How exact that is no trace can know: the
+/// clocks of two hosts differ by what their synchronisation leaves (NTP: some ms; PTP: some us). The note
+/// `aligned_clocks` says by how much each was moved, and what is known of the error: how far apart the readings of
+/// clocks were at the origin, and how far the system's clock went ahead or was set since (`wall_shift_ns`);
+/// `base_time_error_ns` of the result is the largest sum of the two.
+///
+/// Traces of one process (the same pid, host and origin) are put together as merge() does it. Of two processes with the
+/// same pid the second one gets another; its real one stays in `trace_process::os_pid`.
+///
+/// errc::bad_trace when the Unix time of an origin is unknown, as in traces of other profilers that do not tell it, and
+/// where merge() says so. None gives an empty trace.
+[[nodiscard]] trace merge_processes(const std::vector<trace>& traces, std::error_code& ec);
+/// The same, throwing stepprof::error.
+[[nodiscard]] trace merge_processes(const std::vector<trace>& traces);
+
 /// About how much memory a trace holds, in bytes.
 [[nodiscard]] std::uint64_t memory_bytes(const trace& t);
 
@@ -44,6 +64,7 @@ namespace detail {
 // Where things of one input trace went in the result.
 struct merge_input {
   const trace* from = nullptr;
+  std::int64_t shift_ns = 0;         // added to all its times
   std::vector<std::uint32_t> texts;  // npos: not yet interned
   std::vector<std::uint32_t> processes;
   std::vector<std::uint32_t> tracks;
@@ -64,7 +85,8 @@ struct trace_subset {
 
 class trace_merger {
  public:
-  explicit trace_merger(const std::vector<trace>& traces);
+  enum class origins { one, aligned };
+  explicit trace_merger(const std::vector<trace>& traces, origins of = origins::one);
   // Of one trace a part; both must outlive the merger.
   trace_merger(const trace& whole, const trace_subset& part) : part_(&part) { add_input(whole); }
   trace run(std::error_code& ec);
@@ -77,7 +99,10 @@ class trace_merger {
   };
 
   void add_input(const trace& from);
+  void align();
   [[nodiscard]] std::error_code origin_fault() const;
+  std::uint32_t join_process(const merge_input& input, const trace_process& process);
+  void add_alignment_note();
   [[nodiscard]] bool takes(const std::vector<bool> trace_subset::*which, std::uint32_t index) const {
     return part_ == nullptr || (part_->*which)[index];
   }
@@ -104,18 +129,32 @@ class trace_merger {
   }
 
   const trace_subset* part_ = nullptr;  // null: everything
+  origins origins_ = origins::one;
   std::vector<merge_input> inputs_;
   std::vector<trace_process> processes_;
+  std::vector<std::int64_t> origin_of_process_;  // as a Unix time
   std::vector<joined_track> tracks_;
   std::map<std::tuple<std::uint32_t, track_kind, std::uint32_t, std::string>, std::uint32_t> track_of_;
   trace_builder builder_;
 };
 
-inline trace_merger::trace_merger(const std::vector<trace>& traces) {
+inline trace_merger::trace_merger(const std::vector<trace>& traces, origins of) : origins_(of) {
   for (const trace& t : traces) add_input(t);
+  if (of == origins::aligned) align();
   std::stable_sort(inputs_.begin(), inputs_.end(), [](const merge_input& a, const merge_input& b) {
-    return a.from->info().begin_ns < b.from->info().begin_ns;
+    return saturating_add(a.from->info().begin_ns, a.shift_ns) < saturating_add(b.from->info().begin_ns, b.shift_ns);
   });
+}
+
+// To the origin of the one that begins first.
+inline void trace_merger::align() {
+  const auto begin = [](const merge_input& input) {
+    return saturating_add(input.from->info().base_time_ns, input.from->info().begin_ns);
+  };
+  const auto first = std::min_element(inputs_.begin(), inputs_.end(),
+                                      [&](const merge_input& a, const merge_input& b) { return begin(a) < begin(b); });
+  for (merge_input& input : inputs_)
+    input.shift_ns = saturating_sub(input.from->info().base_time_ns, first->from->info().base_time_ns);
 }
 
 inline void trace_merger::add_input(const trace& from) {
@@ -131,10 +170,15 @@ inline std::error_code trace_merger::origin_fault() const {
   for (const merge_input& input : inputs_) {
     const std::int64_t base = inputs_.front().from->info().base_time_ns;
     const std::int64_t other = input.from->info().base_time_ns;
-    if (other != base)
+    if (origins_ == origins::aligned && other == 0)
+      return make_error(errc::bad_trace,
+                        "merge_processes: trace_info::base_time_ns of a trace is 0: when in Unix time its origin was "
+                        "is not known, so its times cannot be put beside those of other processes; leave it out, or "
+                        "set base_time_ns");
+    if (origins_ == origins::one && other != base)
       return make_error(errc::bad_trace, "merge: the traces count their times from different origins (Unix times " +
                                              std::to_string(base) + " and " + std::to_string(other) +
-                                             " ns; 0 is unknown); merge those of one process");
+                                             " ns; 0 is unknown); merge those of one process, or use merge_processes");
   }
   return {};
 }
@@ -167,23 +211,54 @@ inline std::uint32_t trace_merger::text(merge_input& input, std::uint32_t index)
   return known;
 }
 
+// The index of the process in the result.
+inline std::uint32_t trace_merger::join_process(const merge_input& input, const trace_process& process) {
+  const std::int64_t origin = input.from->info().base_time_ns;
+  const auto is_same = [&](const trace_process& known, std::int64_t origin_of_known) {
+    if (origins_ == origins::one) return known.pid == process.pid;
+    const std::int64_t pid = known.os_pid != 0 ? known.os_pid : known.pid;
+    return pid == (process.os_pid != 0 ? process.os_pid : process.pid) && known.host == process.host &&
+           origin_of_known == origin;
+  };
+  // Two of one trace never become one: it may be a merged one.
+  const auto is_of_this_input = [&input](std::size_t known) {
+    return std::count(input.processes.begin(), input.processes.end(), static_cast<std::uint32_t>(known)) != 0;
+  };
+  std::size_t at = 0;
+  while (at < processes_.size() && (is_of_this_input(at) || !is_same(processes_[at], origin_of_process_[at]))) ++at;
+  if (at == processes_.size()) {
+    trace_process fresh = process;
+    std::int64_t free_pid = 1;
+    bool is_taken = false;
+    for (const trace_process& known : processes_) {
+      is_taken = is_taken || known.pid == fresh.pid;
+      free_pid = (std::max)(free_pid, known.pid + 1);
+    }
+    if (is_taken) {
+      if (fresh.os_pid == 0) fresh.os_pid = fresh.pid;
+      fresh.pid = free_pid;
+    }
+    processes_.push_back(std::move(fresh));
+    origin_of_process_.push_back(origin);
+    return static_cast<std::uint32_t>(at);
+  }
+  trace_process& known = processes_[at];
+  trace_process later = process;  // what the later cycle knows, and else what was known before
+  later.pid = known.pid;
+  if (later.name.empty()) later.name = known.name;
+  if (later.host.empty()) later.host = known.host;
+  if (later.labels.empty()) later.labels = known.labels;
+  if (later.rank < 0) later.rank = known.rank;
+  if (later.os_pid == 0) later.os_pid = known.os_pid;
+  known = std::move(later);
+  return static_cast<std::uint32_t>(at);
+}
+
 inline void trace_merger::join_processes() {
   for (merge_input& input : inputs_)
     for (const trace_process& process : input.from->processes()) {
-      const auto same = std::find_if(processes_.begin(), processes_.end(),
-                                     [&](const trace_process& p) { return p.pid == process.pid; });
-      input.processes.push_back(static_cast<std::uint32_t>(same - processes_.begin()));
-      if (same == processes_.end()) {
-        processes_.push_back(process);
-        continue;
-      }
-      trace_process later = process;  // what the later cycle knows, and else what was known before
-      if (later.name.empty()) later.name = same->name;
-      if (later.host.empty()) later.host = same->host;
-      if (later.labels.empty()) later.labels = same->labels;
-      if (later.rank < 0) later.rank = same->rank;
-      if (later.os_pid == 0) later.os_pid = same->os_pid;
-      *same = std::move(later);
+      const std::uint32_t joined_with = join_process(input, process);
+      input.processes.push_back(joined_with);
     }
   for (trace_process& process : processes_) builder_.add_process(std::move(process));
 }
@@ -255,6 +330,8 @@ inline void trace_merger::add_event(merge_input& input, std::uint32_t index) {
   event.name = text(input, from.name);
   event.parent = moved(input.events, from.parent);  // preorder: the parent has been moved already
   event.detail = npos;
+  event.begin_ns = saturating_add(event.begin_ns, input.shift_ns);
+  event.end_ns = saturating_add(event.end_ns, input.shift_ns);
   const std::uint32_t to = builder_.add_event(event);
   input.events[index] = to;
   if (from.detail != npos) add_detail(input, to, input.from->detail(from));
@@ -301,18 +378,19 @@ inline void trace_merger::add_memory() {
   struct item {
     merge_input* input;
     std::uint32_t index;
+    std::int64_t time_ns;
   };
   std::vector<item> items;
   for (merge_input& input : inputs_) {
     input.memory.assign(input.from->memory().size(), npos);
     for (std::uint32_t i = 0; i < input.memory.size(); ++i)
-      if (takes(&trace_subset::memory, i)) items.push_back({&input, i});
+      if (takes(&trace_subset::memory, i))
+        items.push_back({&input, i, saturating_add(input.from->memory()[i].time_ns, input.shift_ns)});
   }
-  std::stable_sort(items.begin(), items.end(), [](const item& a, const item& b) {
-    return a.input->from->memory()[a.index].time_ns < b.input->from->memory()[b.index].time_ns;
-  });
+  std::stable_sort(items.begin(), items.end(), [](const item& a, const item& b) { return a.time_ns < b.time_ns; });
   for (const item& i : items) {
     memory_event m = i.input->from->memory()[i.index];
+    m.time_ns = i.time_ns;
     m.event = moved(i.input->events, m.event);
     m.track = moved(i.input->tracks, m.track);
     m.pool = text(*i.input, m.pool);
@@ -338,6 +416,7 @@ inline void trace_merger::add_marks() {
     for (std::uint32_t i = 0; i < input.from->marks().size(); ++i) {
       if (!takes(&trace_subset::marks, i)) continue;
       trace_mark mark = input.from->marks()[i];
+      mark.time_ns = saturating_add(mark.time_ns, input.shift_ns);
       mark.name = text(input, mark.name);
       mark.event = moved(input.events, mark.event);
       mark.track = moved(input.tracks, mark.track);
@@ -353,9 +432,13 @@ inline void trace_merger::add_steps_and_pauses() {
     for (trace_step step : input.from->steps()) {
       if (step.event != npos && !takes(&trace_subset::events, step.event)) continue;
       step.event = moved(input.events, step.event);
+      step.begin_ns = saturating_add(step.begin_ns, input.shift_ns);
+      step.end_ns = saturating_add(step.end_ns, input.shift_ns);
       builder_.add_step(step);
     }
-    for (const paused_interval& pause : input.from->pauses()) builder_.add_pause(pause);
+    for (const paused_interval& pause : input.from->pauses())
+      builder_.add_pause(
+          {saturating_add(pause.begin_ns, input.shift_ns), saturating_add(pause.end_ns, input.shift_ns)});
   }
 }
 
@@ -372,6 +455,34 @@ inline void trace_merger::add_notes() {
     }
   for (const trace_note* note : notes) builder_.add_note(note->code, note->text);
   if (part_ != nullptr) builder_.add_note("selection", part_->note);
+  if (origins_ == origins::aligned) add_alignment_note();
+}
+
+// What may be wrong with the origin of a trace.
+inline std::int64_t origin_error_ns(const trace_info& info) noexcept {
+  const std::int64_t shift = info.wall_shift_ns < 0 ? saturating_sub(0, info.wall_shift_ns) : info.wall_shift_ns;
+  return saturating_add(info.base_time_error_ns, shift);
+}
+
+inline void trace_merger::add_alignment_note() {
+  std::string text =
+      "the clocks of the processes were aligned by the times of their systems, whose own differences are "
+      "not known:";
+  std::vector<bool> is_named(processes_.size());
+  const char* separator = " ";
+  for (const merge_input& input : inputs_)
+    for (std::size_t i = 0; i < input.processes.size(); ++i) {
+      if (is_named[input.processes[i]]) continue;
+      is_named[input.processes[i]] = true;
+      const trace_process& process = input.from->processes()[i];
+      text += separator;
+      text += "process " + std::to_string(process.os_pid != 0 ? process.os_pid : process.pid);
+      if (!process.host.empty()) text += " of " + process.host;
+      text += " moved by " + std::to_string(input.shift_ns) + " ns, +-" +
+              std::to_string(origin_error_ns(input.from->info())) + " ns";
+      separator = "; ";
+    }
+  builder_.add_note("aligned_clocks", text);
 }
 
 inline void trace_merger::add_metadata() {
@@ -391,9 +502,15 @@ inline void trace_merger::add_metadata() {
 inline void trace_merger::add_info() {
   trace_info& all = builder_.info();
   all = inputs_.front().from->info();
+  all.begin_ns = saturating_add(all.begin_ns, inputs_.front().shift_ns);
+  all.end_ns = all.begin_ns;
   for (const merge_input& input : inputs_) {
     const trace_info& info = input.from->info();
-    all.end_ns = (std::max)(all.end_ns, info.end_ns);
+    all.end_ns = (std::max)(all.end_ns, saturating_add(info.end_ns, input.shift_ns));
+    if (origins_ == origins::one)
+      all.wall_shift_ns = info.wall_shift_ns;  // the last one's, since the same origin
+    else
+      all.base_time_error_ns = (std::max)(all.base_time_error_ns, origin_error_ns(info));
     all.cycle = (std::max)(all.cycle, info.cycle);
     if (all.first_step < 0) all.first_step = info.first_step;
     all.last_step = (std::max)(all.last_step, info.last_step);
@@ -424,6 +541,17 @@ inline trace merge(const std::vector<trace>& traces) {
   std::error_code ec;
   trace result = merge(traces, ec);
   detail::throw_if(ec, "merge");
+  return result;
+}
+
+inline trace merge_processes(const std::vector<trace>& traces, std::error_code& ec) {
+  return detail::trace_merger(traces, detail::trace_merger::origins::aligned).run(ec);
+}
+
+inline trace merge_processes(const std::vector<trace>& traces) {
+  std::error_code ec;
+  trace result = merge_processes(traces, ec);
+  detail::throw_if(ec, "merge_processes");
   return result;
 }
 

@@ -77,14 +77,21 @@ class window_assembly {
   }
   // When all are replayed: where the window was cut, where what is in it ends, and what its times are in ns.
   void set_times(std::uint64_t cut_ticks, std::uint64_t end_ticks, const tick_converter& convert,
-                 const time_base& time) {
+                 const clock_anchor& oldest, const clock_anchor& newest) {
     cut_ticks_ = cut_ticks;
     end_ticks_ = end_ticks;
     convert_ = convert;
     placer_.set_clock(convert);
     trace_info& info = builder_.info();
     info.begin_ns = convert_(window_.open_ticks);
-    info.base_time_ns = time.oldest().wall_ns;
+    info.base_time_ns = oldest.wall_ns;
+    info.base_time_error_ns = oldest.error_ns;
+    info.wall_shift_ns = wall_shift_ns(oldest, newest);
+    if (wall_was_set(info.wall_shift_ns, newest.steady_ns - oldest.steady_ns))
+      builder_.add_note("wall_clock_set",
+                        "the system's clock was set by " + std::to_string(info.wall_shift_ns) +
+                            " ns since the first profile of the process began; times of this trace do not depend on "
+                            "it, but its Unix time is that of the clock before");
     info.scope_cost_ns = window_.cost.ticks * convert_.ns_per_tick();
     info.scope_cost_inside_ns = window_.cost.inside_ticks * convert_.ns_per_tick();
   }

@@ -66,7 +66,7 @@ STEPPROF_BEGIN_NAMESPACE
 //
 //   External id          Ev Idx + 1
 //   Record function id   0
-//   Ev Idx               place in the order of the recording; counts on from window to window
+//   Ev Idx               place in the order of the recording; counts anew in each cycle and in each part of a split one
 //   Sequence number      the number that the program gave to the scope; absent: none
 //   Fwd thread id        with it: tid of the forward scope's thread; 0 on forward scopes; absent when the forward scope
 //                        was not recorded

@@ -8,9 +8,15 @@ counts=$build_dir/coverage
 
 llvm-profdata merge -sparse -o "$counts/all.profdata" "$counts"/*.profraw
 
-# Each program and library that has counters, once as itself and then as -object.
-find "$build_dir/tests" -type f -perm -100 ! -path '*/CMakeFiles/*' -exec grep -l __llvm_covmap {} + | sort >"$counts/programs"
-set -- $(sed -e '2,$s/^/-object /' "$counts/programs")
-llvm-cov export -format=text -skip-functions -skip-expansions -instr-profile="$counts/all.profdata" "$@" \
-  "$root/include" >"$counts/all.json"
+# Each program and library that has counters: the first as itself, the others as -object.
+find "$build_dir/tests" -type f -perm -100 ! -path '*/CMakeFiles/*' -exec grep -l __llvm_covmap {} + |
+  sort | sed -e 's/.*/"&"/' -e '2,$s/^/-object /' >"$counts/programs"
+
+# It warns of each function that a program has and does not use, though another one does: for every header.
+llvm-cov export -format=text -skip-functions -skip-expansions -instr-profile="$counts/all.profdata" \
+  "@$counts/programs" "$root/include" >"$counts/all.json" 2>"$counts/export.log" ||
+  {
+    cat "$counts/export.log" >&2
+    exit 1
+  }
 "$build_dir/tests/coverage/coverage_summary" "$root/include/stepprof" <"$counts/all.json"

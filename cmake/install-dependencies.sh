@@ -4,15 +4,15 @@
 #
 #   sh cmake/install-dependencies.sh [NAME...] [--wish NAME...]
 #
-# The names: compiler clang clang-sanitizers cmake ninja fmt json catch2 eigen zlib isal torch openblas elfutils libunwind
-# perf npm chromium spin multilib. What follows --wish is installed where the system has it; where it has not, the build
-# goes on without.
+# The names: compiler clang clang-sanitizers clang-coverage cmake ninja fmt json catch2 eigen zlib isal torch openblas
+# elfutils libunwind perf npm chromium spin multilib. What follows --wish is installed where the system has it; where it
+# has not, the build goes on without.
 set -eu
 [ $# -gt 0 ] || set -- compiler cmake ninja fmt json catch2 eigen
 
 cmake_needed=3.24
-names="compiler clang clang-sanitizers cmake ninja fmt json catch2 eigen zlib isal torch openblas elfutils libunwind perf"
-names="$names npm chromium spin multilib"
+names="compiler clang clang-sanitizers clang-coverage cmake ninja fmt json catch2 eigen zlib isal torch openblas"
+names="$names elfutils libunwind perf npm chromium spin multilib"
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
 
@@ -59,6 +59,7 @@ is_there() {
     compiler) compiler >/dev/null && has_header cstdint ;;
     clang) has_command clang++ ;;
     clang-sanitizers) can_link clang++ -fsanitize=address ;;
+    clang-coverage) can_link clang++ -fprofile-instr-generate && has_command llvm-cov && has_command llvm-profdata ;;
     cmake) has_command cmake && at_least "$(cmake_version)" "$cmake_needed" ;;
     ninja) has_command ninja ;;
     fmt) has_header fmt/format.h ;;
@@ -91,6 +92,7 @@ package_of() {
     compiler) echo g++ ;;
     clang) echo clang ;;
     clang-sanitizers) echo "clang libclang-rt-dev" ;;
+    clang-coverage) echo "clang libclang-rt-dev llvm" ;;
     cmake) echo cmake ;;
     ninja) echo ninja-build ;;
     fmt) echo libfmt-dev ;;
@@ -116,6 +118,7 @@ describe() {
     compiler) echo "a C++17 compiler (g++ 9 or clang++ 10, or newer)" ;;
     clang) echo "clang++" ;;
     clang-sanitizers) echo "clang++ with the libraries of its sanitizers (compiler-rt)" ;;
+    clang-coverage) echo "clang++ with the library of its counters (compiler-rt), llvm-cov and llvm-profdata" ;;
     cmake) echo "CMake $cmake_needed or newer$(has_command cmake && echo " (found: $(cmake_version))")" ;;
     ninja) echo "ninja" ;;
     fmt) echo "fmt 9 or newer (https://fmt.dev)" ;;

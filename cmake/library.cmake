@@ -8,7 +8,7 @@ function(stepprof_add_library name)
   file(GLOB headers CONFIGURE_DEPENDS ${arg_HEADERS})
 
   set(compile_alone ${STEPPROF_COMPILE_HEADERS_ALONE})
-  if(STEPPROF_SANITIZE OR STEPPROF_PORTABLE)
+  if(STEPPROF_SANITIZE OR STEPPROF_COVERAGE OR STEPPROF_PORTABLE)
     set(compile_alone OFF)  # these builds only run tests; others have compiled the headers
   endif()
 

@@ -18,6 +18,7 @@ needs="compiler cmake ninja fmt json catch2 eigen zlib"
 case $preset in
   clang) needs="clang $needs" ;;
   asan | fuzz) needs="clang-sanitizers $needs" ;;
+  coverage) needs="clang-coverage $needs" ;;
 esac
 # shellcheck disable=SC2086
 sh "$root/cmake/install-dependencies.sh" $needs --wish isal torch elfutils libunwind perf npm chromium spin multilib
@@ -30,6 +31,9 @@ if [ "$preset" = tsan ] && setarch "$(uname -m)" -R true 2>/dev/null; then
   fixed_addresses="setarch $(uname -m) -R"
 fi
 
+# What earlier runs counted would count again.
+[ "$preset" != coverage ] || rm -rf -- "$build_dir/coverage"
+
 status=0
 $fixed_addresses ctest --test-dir "$build_dir" --output-on-failure --no-tests=error -j "$(processors)" \
   -O "$build_dir/ctest.log" "$@" || status=$?
@@ -37,4 +41,5 @@ if [ "${CI-}" = true ] && grep -q 'The following tests did not run' "$build_dir/
   echo "stepprof: in CI every test has to run" >&2
   [ "$status" -ne 0 ] || status=1
 fi
+if [ "$preset" = coverage ]; then sh "$root/tests/coverage/show.sh" "$build_dir" || status=$?; fi
 exit "$status"

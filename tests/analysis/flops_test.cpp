@@ -193,4 +193,49 @@ TEST_CASE("options and grouping", "[flops]") {
   CHECK(rows.rows[1].flops == 9);
 }
 
+// Catches: a product of sizes that no convolution has: of a file that was changed, or of another operation of that
+// name.
+TEST_CASE("a convolution that cannot be has no count", "[flops]") {
+  const std::vector<op_input> right = {tensor({2, 3, 8, 8}), tensor({4, 3, 3, 3}), value(""), value("[1, 1]"),
+                                       value("[0, 0]"),      value("[1, 1]"),      value("1")};
+  CHECK(of("aten::conv2d", right) == count(2 * 2 * 3 * 4 * 6 * 6 * 3 * 3));
+  const auto with = [&right](std::size_t i, const op_input& input) {
+    std::vector<op_input> changed = right;
+    changed[i] = input;
+    return of("aten::conv2d", changed);
+  };
+  CHECK_FALSE(of("aten::conv2d", {right.begin(), right.end() - 1}));
+  CHECK_FALSE(with(0, tensor({2, 3, 8})));
+  CHECK_FALSE(with(1, tensor({4, 3, 3})));
+  CHECK_FALSE(with(1, tensor({4, 3, 9, 3})));  // larger than the picture
+  for (const char* text : {"", "[]", "[1, 1, 1]", "[-1, 1]", "[1, 2147483648]", "one"}) {
+    CAPTURE(text);
+    CHECK_FALSE(with(3, value(text)));
+    CHECK_FALSE(with(4, value(text)));
+    CHECK_FALSE(with(5, value(text)));
+  }
+  CHECK_FALSE(with(3, value("[0, 1]")));
+  for (const char* text : {"", "0", "-1", "[1, 1]"}) CHECK_FALSE(with(6, value(text)));
+  CHECK_FALSE(with(0, tensor({INT64_MAX, 3, 8, 8})));
+  CHECK_FALSE(with(0, tensor({-2, 3, 8, 8})));
+  CHECK_FALSE(of("aten::mm", {tensor({2, 3}), tensor({3})}));
+  CHECK_FALSE(of("aten::mm", {tensor({2, 3})}));
+  CHECK_FALSE(of("aten::mul", {}));
+  op_input list = tensor({2, 3});
+  list.is_list = true;
+  CHECK_FALSE(of("aten::mul", {list}));
+}
+
+// Catches: a text under the key "flops" taken for a number, or in the way of the formula.
+TEST_CASE("operations that are given as a text are not given", "[flops]") {
+  recording r;
+  r.add("aten::mul", "[[2, 3]]");
+  trace_argument a;
+  a.key = r.builder().intern("flops");
+  a.kind = trace_argument::type::text;
+  a.text = r.builder().intern("12");
+  r.builder().set_arguments(0, {a});
+  CHECK(r.rows().at("aten::mul").flops == 6);
+}
+
 }  // namespace flops_test

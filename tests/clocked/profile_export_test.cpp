@@ -232,4 +232,68 @@ TEST_CASE("a profile that cannot write says where and why, and can write elsewhe
   CHECK(test::check_trace(test::contents_of(good)).summary() == "");
 }
 
+// Catches: an export of the profile that writes something else than the function of that name, drops an option, or does
+// not tell what failed.
+TEST_CASE("a profile writes what the functions write, and fails as they do", "[profile]") {
+  const test::temp_folder folder;
+  stepprof::profile_options options = small();
+  options.profile_memory = true;
+  options.process_name = "as given";
+  stepprof::profile prof(options);
+  {
+    const stepprof::record_function scope("s");
+    int block = 0;
+    stepprof::report_alloc(&block, 64);
+    fake_clock::advance(1000);
+    stepprof::report_free(&block);
+  }
+  prof.stop();
+  CHECK(prof.options().process_name == "as given");
+  const stepprof::trace t = prof.result();
+  const std::string missing = folder / "missing/t", wrong = folder / "t.txt";
+  std::error_code ec;
+  const auto same = [&](const std::string& a, const std::string& b) {
+    CHECK(!test::contents_of(folder / a).empty());
+    CHECK(test::contents_of(folder / a) == test::contents_of(folder / b));
+  };
+
+  std::ostringstream one, other;
+  prof.export_chrome_trace(one, ec);
+  CHECK_FALSE(ec);
+  stepprof::export_chrome_trace(t, other);
+  CHECK(one.str() == other.str());
+  one.setstate(std::ios::badbit);
+  prof.export_chrome_trace(one, ec);
+  CHECK(ec);
+
+  prof.export_stacks(folder / "a", "self_cpu_time_total", stepprof::stack_source::scopes, ec);
+  CHECK_FALSE(ec);
+  stepprof::export_stacks(t, folder / "b", "self_cpu_time_total", stepprof::stack_source::scopes);
+  same("a", "b");
+  prof.export_stacks(folder / "c", "self_cpu_time_total", stepprof::stack_source::native, ec);
+  CHECK(ec);  // none were recorded
+
+  prof.export_speedscope(folder / "a.json");
+  prof.export_speedscope(folder / "b.json", ec);
+  CHECK_FALSE(ec);
+  stepprof::export_speedscope(t, folder / "c.json");
+  same("a.json", "b.json");
+  same("a.json", "c.json");
+  prof.export_speedscope(missing, ec);
+  CHECK(ec == std::errc::no_such_file_or_directory);
+  CHECK_THROWS(prof.export_speedscope(missing));
+
+  stepprof::memory_timeline_options by_key;
+  by_key.group_by = stepprof::memory_group::key;
+  prof.export_memory_timeline(folder / "d.json", by_key);
+  prof.export_memory_timeline(folder / "e.json", by_key, ec);
+  CHECK_FALSE(ec);
+  stepprof::export_memory_timeline(t, folder / "f.json", by_key);
+  same("d.json", "e.json");
+  same("d.json", "f.json");
+  prof.export_memory_timeline(wrong, {}, ec);
+  CHECK(ec == stepprof::errc::invalid_argument);
+  CHECK_THROWS(prof.export_memory_timeline(wrong));
+}
+
 }  // namespace profile_export_test

@@ -313,7 +313,14 @@ TEST_CASE("the scanner knows RFC 8259", "[json_scanner]") {
                            "\"\\ud800\"",
                            "\"\\udc00\"",
                            "\"\\ud800\\ud800\"",
-                           "\"\\ud800x\""}) {
+                           "\"\\ud800x\"",
+                           "\"\\ud800\\n\"",
+                           "\"\\ud800\\ue000\"",
+                           "\"\\u00:0\"",
+                           "\"\\u00G0\"",
+                           "\"\\u00/0\"",
+                           "{\"\\q\":1}",
+                           "{\"a\tb\":1}"}) {
     CAPTURE(text);
     CHECK_FALSE(is_valid_json(text));
     CHECK_FALSE(nlohmann::json::accept(text));
@@ -323,6 +330,24 @@ TEST_CASE("the scanner knows RFC 8259", "[json_scanner]") {
                     "1"));  // a byte order mark, which nlohmann_json skips
   CHECK(is_valid_json("17976931348623157" + std::string(292, '0')));
   CHECK_FALSE(is_valid_json("17976931348623159" + std::string(292, '0')));
+  // The first number that rounds to infinity is 2^1024 - 2^970, whose digits these are.
+  const std::string first_infinite =
+      "1797693134862315807937289714053034150799341327100378269361737789804449682927647509466490179775872070963"
+      "3028641669288791094655554785194040263065748867150582068190890200070838367627385484581771153176447573027"
+      "0069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497792";
+  for (const std::string& text :
+       {std::string("1.797693134862315807937e308"), std::string("1.7976931348623158079372e308"),
+        first_infinite.substr(0, 307) + "91", first_infinite.substr(0, 307) + "91.99"}) {
+    CHECK(is_valid_json(text));
+    CHECK(nlohmann::json::accept(text));
+  }
+  for (const std::string& text :
+       {std::string("1.797693134862315807938e308"), std::string("1.797693134862315807937290e308"), first_infinite,
+        first_infinite + ".5", first_infinite.substr(0, 307) + "93"}) {
+    CHECK_FALSE(is_valid_json(text));
+    CHECK_FALSE(nlohmann::json::accept(text));
+  }
+  CHECK(is_valid_json("\t[\r1\t,\n2 ]\r"));
   CHECK_FALSE(is_valid_json(std::string_view("1\0", 2)));
   CHECK_FALSE(is_valid_json(std::string_view("\"\0\"", 3)));
 }

@@ -201,4 +201,53 @@ TEST_CASE("a browser shows the page and what is under the pointer", "[memory_tim
   CHECK(count(dom, "<img") == 0);
 }
 
+// Catches: a picture that stacks what lies inside other memory, or does not show it at all; a title and a JSON that do
+// not say what is shown.
+TEST_CASE("pools inside others are dashed lines, and the title says what is shown", "[memory_timeline_file]") {
+  test::event_builder built("t1: f[0..3000000000]");
+  trace_builder& b = built.builder;
+  b.process(0).name = "";
+  b.info().has_memory = true;
+  b.info().end_ns = 3000000000;
+  memory_event m;
+  m.device_type = 1;
+  m.device_id = 2;
+  m.event = 0;
+  m.time_ns = 1000000000;
+  m.bytes = m.total_allocated = 4 << 20;
+  m.pool = b.intern("arena");
+  b.add_memory(m);
+  m.time_ns = 2000000000;
+  m.bytes = m.total_allocated = 1 << 20;
+  m.flags = memory_event::nested;
+  m.pool = b.intern("inside");
+  b.add_memory(m);
+  const trace t = b.finish();
+  memory_timeline_options options;
+  options.device = {1, 2};
+
+  const json file = json::parse(memory_timeline_json(t, options));
+  CHECK(file.at("device_type") == 1);
+  CHECK(file.at("device_index") == 2);
+  CHECK(file.at("peak").at("bytes") == 4 << 20);
+  REQUIRE(file.at("series").size() == 2);
+  CHECK(file.at("series")[1].at("name") == "inside");
+  CHECK(file.at("series")[1].at("nested") == true);
+  CHECK(file.at("series")[1].at("bytes") == json::parse("[0, 0, 1048576, 1048576]"));
+
+  const std::string picture = memory_timeline_svg(t, options);
+  CHECK(count(picture, "class=\"area\"") == 1);
+  CHECK(count(picture, "class=\"nested\"") == 1);
+  CHECK(count(picture, "stroke-dasharray=\"5 3\"") == 2);  // the line and its place in the legend
+  CHECK(count(picture, "1.00 MB at the end, nested") == 1);
+  CHECK(count(picture, ">3 s</text>") == 1);
+  CHECK(count(picture, "Live memory by pool of device 1:2<") >= 1);
+
+  options.group_by = memory_group::key;
+  CHECK(json::parse(memory_timeline_json(t, options)).at("group_by") == "key");
+  CHECK(json::parse(memory_timeline_json(t, options)).at("series")[0].at("name") == "f");
+  CHECK(count(memory_timeline_svg(t, options), "Live memory by scope of device 1:2<") >= 1);
+  CHECK(count(memory_timeline_svg(t, options), "class=\"nested\"") == 0);
+}
+
 }  // namespace memory_timeline_file_test

@@ -345,4 +345,34 @@ TEST_CASE("files are made as the options say", "[output_file]") {
   check_options<basic_output_file<detail::portable_file>>();
 }
 
+// Catches: a pipe that is not read fast enough taken for a failure when the descriptor does not block.
+TEST_CASE("a descriptor that does not block is waited for", "[output_file]") {
+  int ends[2] = {-1, -1};
+  REQUIRE(::pipe(ends) == 0);
+  REQUIRE(::fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0);
+  const std::string text(std::size_t{1} << 22, 'x');  // a pipe holds 64 KiB
+  std::string read;
+  std::thread reader([&] {
+    char buffer[4096];
+    for (ssize_t n = 0; (n = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+      read.append(buffer, static_cast<std::size_t>(n));
+  });
+  const std::error_code ec = write_file("/dev/fd/" + std::to_string(ends[1]), text);
+  ::close(ends[1]);
+  reader.join();
+  ::close(ends[0]);
+  CHECK_FALSE(ec);
+  CHECK(read.size() == text.size());
+  CHECK((read == text));  // not shown: it is long
+}
+
+// Catches: a name that only begins like a descriptor written into one.
+TEST_CASE("only a number names a descriptor", "[output_file]") {
+  CHECK(write_file("/dev/fd/1x") == std::errc::no_such_file_or_directory);
+  CHECK(write_file("/dev/fd/x") == std::errc::no_such_file_or_directory);
+  CHECK(write_file("/dev/fd/-1") == std::errc::no_such_file_or_directory);
+  CHECK(write_file("/dev/fd/4294967297") == std::errc::no_such_file_or_directory);
+  CHECK(write_file("/dev/fd/") == std::errc::is_a_directory);
+}
+
 }  // namespace output_file_test

@@ -177,4 +177,36 @@ TEST_CASE("a selection is exported alike to all outputs", "[trace_parts]") {
   CHECK(test::contents_of(folder / "trace.json") == text);
 }
 
+// Catches: parts above the limit where a recording is denser than the rest, events in no part or in two, and a cut that
+// leaves one half empty, again and again.
+TEST_CASE("a part that is too large is halved until it fits or is one moment", "[trace_parts]") {
+  // One event each ns to 100, of 50 bytes to 8 ns and of 1 byte then; 40 more of 50 bytes at 3 ns.
+  std::string text = "t1:";
+  for (int at = 0; at < 100; ++at) {
+    text += " e[" + std::to_string(at) + ".." + std::to_string(at) + "]";
+    for (int more = 0; at == 3 && more < 40; ++more) text += " e[3..3]";
+  }
+  const trace t = test::events(text);
+  const auto size_of = [&t](const trace_selection& part) {
+    std::uint64_t bytes = 0;
+    for (const trace_event& e : t.events())
+      if (e.begin_ns >= part.begin_ns && e.begin_ns < part.end_ns) bytes += e.begin_ns < 8 ? 50 : 1;
+    return bytes;
+  };
+  for (const std::uint64_t most : {50u, 100u, 120u, 1000u, 2500u}) {
+    CAPTURE(most);
+    const std::vector<trace_selection> parts =
+        detail::part_planner(t, {}, most, size_of).run(size_of(trace_selection()));
+    REQUIRE(!parts.empty());
+    CHECK(parts.front().begin_ns == INT64_MIN);
+    CHECK(parts.back().end_ns == INT64_MAX);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (i != 0) CHECK(parts[i].begin_ns == parts[i - 1].end_ns);
+      CHECK(size_of(parts[i]) != 0);
+      const bool is_one_moment = parts[i].begin_ns == 3 && parts[i].end_ns == 4;
+      if (!is_one_moment) CHECK(size_of(parts[i]) <= most);
+    }
+  }
+}
+
 }  // namespace trace_parts_test

@@ -42,7 +42,9 @@ TEST_CASE("a time unit can be forced", "[units]") {
 
 // Catches: unknown units ignored in silence.
 TEST_CASE("unknown time units are refused", "[units]") {
+  CHECK(parse_time_unit("s") == time_unit::s);
   CHECK(parse_time_unit("ms") == time_unit::ms);
+  CHECK(parse_time_unit("us") == time_unit::us);
   CHECK(parse_time_unit("") == time_unit::automatic);
   std::error_code ec;
   CHECK(parse_time_unit("min", ec) == time_unit::automatic);

@@ -44,6 +44,11 @@ TEST_CASE("the builder refuses events out of preorder", "[trace_builder]") {
   e.end_ns = 4;
   b.builder.add_event(e);
   CHECK_THROWS_WITH(b.builder.finish(), "trace: event 3 ('late') does not follow its parent or a sibling");
+
+  test::event_builder alone("t1: a[0..10] c[10..12]");
+  e.name = alone.builder.intern("late");
+  alone.builder.add_event(e);
+  CHECK_THROWS_WITH(alone.builder.finish(), "trace: event 2 ('late') does not follow its parent or a sibling");
 }
 
 // Catches: events that a maker left behind the added ones and that end up in the trace; added ones that are lost.

@@ -502,4 +502,32 @@ TEST_CASE("the memory of a trace grows with its events and texts", "[trace_merge
   CHECK(large <= 4 * 1000 * (sizeof(trace_event) + 9));
 }
 
+// Catches: a result whose columns follow the first cycle alone: a later one may have been recorded with more.
+TEST_CASE("what any cycle was recorded with, the result has", "[trace_merge]") {
+  using flag = bool trace_info::*;
+  for (const flag f : {&trace_info::partial, &trace_info::has_shapes, &trace_info::has_memory, &trace_info::has_stacks,
+                       &trace_info::has_flops})
+    for (const bool in_first : {false, true}) {
+      cycle first("t1: a[0..10]", 0, 10), second("t1: a[20..30]", 20, 30);
+      (in_first ? first : second).builder.info().*f = true;
+      second.builder.info().clock = "a clock";
+      const trace_info merged = merge({first.finish(), second.finish()}).info();
+      for (const flag g : {&trace_info::partial, &trace_info::has_shapes, &trace_info::has_memory,
+                           &trace_info::has_stacks, &trace_info::has_flops})
+        CHECK(merged.*g == (f == g));
+      CHECK(merged.clock == "a clock");
+    }
+}
+
+// Catches: arrows that are said to be all there when one of the traces was a part of a recording.
+TEST_CASE("links are complete when they are in every trace", "[trace_merge]") {
+  for (const bool first_is : {false, true})
+    for (const bool second_is : {false, true}) {
+      cycle first("t1: a[0..10]", 0, 10), second("t1: a[20..30]", 20, 30);
+      first.builder.set_links_are_complete(first_is);
+      second.builder.set_links_are_complete(second_is);
+      CHECK(merge({first.finish(), second.finish()}).links_are_complete() == (first_is && second_is));
+    }
+}
+
 }  // namespace trace_merge_test

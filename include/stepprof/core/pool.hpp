@@ -60,11 +60,14 @@ class block_pool {
     const std::uint32_t segments = (blocks + blocks_per_segment - 1) / blocks_per_segment;
     for (std::uint32_t i = 0; i < segments && i < max_segments; ++i) {
       if (segments_[i].load(std::memory_order_relaxed) != nullptr) continue;
-      auto* const links = static_cast<std::atomic<std::uint32_t>*>(
-          reserve_memory(sizeof(std::atomic<std::uint32_t>) * blocks_per_segment * 17, 64));
+      // Links may be there without their segment, which the system has refused before.
+      auto* links = links_[i].load(std::memory_order_relaxed);
+      if (links == nullptr)
+        links = static_cast<std::atomic<std::uint32_t>*>(
+            reserve_memory(sizeof(std::atomic<std::uint32_t>) * blocks_per_segment * 17, 64));
+      links_[i].store(links, std::memory_order_relaxed);
       void* const memory = links == nullptr ? nullptr : reserve_memory(segment_bytes, block_bytes);
       if (memory == nullptr) return false;
-      links_[i].store(links, std::memory_order_relaxed);
       // Release: whoever sees the segment may use its memory and links.
       segments_[i].store(static_cast<char*>(memory), std::memory_order_release);
       // Release: whoever takes a block of the segment sees it.

@@ -213,9 +213,13 @@ class json_scanner {
 
   // Decides without converting whether a number stays below the first one that rounds to infinity.
   struct magnitude {
+    // The digits of 2^1024 - 2^970, the first number that rounds to infinity. The last is not 0: what stops short is
+    // less.
     static constexpr std::string_view limit =
-        "1797693134862315807937";  // 2^1024 - 2^970 = 1.797693134862315807937...e308
-    std::int64_t exponent = -1;    // of the first digit that counts, in scientific notation
+        "1797693134862315807937289714053034150799341327100378269361737789804449682927647509466490179775872070963"
+        "3028641669288791094655554785194040263065748867150582068190890200070838367627385484581771153176447573027"
+        "0069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497792";
+    std::int64_t exponent = -1;  // of the first digit that counts, in scientific notation
     bool started = false;
     int order = 0;  // the digits so far against the limit: -1 below, 0 equal, 1 above
     std::size_t digits = 0;

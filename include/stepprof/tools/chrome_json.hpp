@@ -92,8 +92,8 @@ inline bool parse_microseconds(std::string_view text, std::int64_t& ns) {
   for (; i < text.size() && text[i] != 'e' && text[i] != 'E'; ++i) {
     if (text[i] >= '0' && text[i] <= '9') {
       digits += text[i];
-    } else if (point < 0) {
-      point = static_cast<std::int64_t>(digits.size());  // any sign: the parser puts that of the locale here
+    } else if (text[i] == '.' && point < 0) {
+      point = static_cast<std::int64_t>(digits.size());
     } else {
       return false;
     }

@@ -14,6 +14,7 @@
 #include <stepprof/trace/error.hpp>
 #include <stepprof/trace/loss_fields.hpp>
 #include <stepprof/trace/saturating.hpp>
+#include <stepprof/trace/stable_sort.hpp>
 #include <stepprof/trace/trace.hpp>
 #include <stepprof/trace/trace_builder.hpp>
 
@@ -113,7 +114,7 @@ class trace_merger {
 
 inline trace_merger::trace_merger(const std::vector<trace>& traces) {
   for (const trace& t : traces) add_input(t);
-  std::stable_sort(inputs_.begin(), inputs_.end(), [](const merge_input& a, const merge_input& b) {
+  sort_stably(inputs_.begin(), inputs_.end(), [](const merge_input& a, const merge_input& b) {
     return a.from->info().begin_ns < b.from->info().begin_ns;
   });
 }
@@ -308,7 +309,7 @@ inline void trace_merger::add_memory() {
     for (std::uint32_t i = 0; i < input.memory.size(); ++i)
       if (takes(&trace_subset::memory, i)) items.push_back({&input, i});
   }
-  std::stable_sort(items.begin(), items.end(), [](const item& a, const item& b) {
+  sort_stably(items.begin(), items.end(), [](const item& a, const item& b) {
     return a.input->from->memory()[a.index].time_ns < b.input->from->memory()[b.index].time_ns;
   });
   for (const item& i : items) {
@@ -343,8 +344,8 @@ inline void trace_merger::add_marks() {
       mark.track = moved(input.tracks, mark.track);
       marks.push_back(mark);
     }
-  std::stable_sort(marks.begin(), marks.end(),
-                   [](const trace_mark& a, const trace_mark& b) { return a.time_ns < b.time_ns; });
+  sort_stably(marks.begin(), marks.end(),
+              [](const trace_mark& a, const trace_mark& b) { return a.time_ns < b.time_ns; });
   for (const trace_mark& mark : marks) builder_.add_mark(mark);
 }
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Checks what the headers below <include directory>/stepprof include:  sh cmake/check_layers.sh [<include directory>]
 #
-#   - of stepprof: only their own folder and folders to the left of it in the order below (timer: core, errors and printable text only);
+#   - of stepprof: only their own folder and folders to the left of it in the order below (timer: core, errors,
+#     sorting and printable text only);
 #   - core and record, which users compile everywhere: only light standard headers, unusual ones with their reason on
 #     the line;
 #   - of others: fmt from trace rightwards, nlohmann only in tools, anything else only in adapters.
@@ -43,7 +44,7 @@ function check_own(name) {
   if (name == "stepprof.hpp" && here <= order["session"] && file != "stepprof.hpp")
     return offence("<stepprof/stepprof.hpp> is for users; include the headers that you need")
   if (here == order["timer"] && place(name) != here && place(name) > order["core"] && !(name in timer_may))
-    offence("<stepprof/" name ">: timer stands on core, trace/error.hpp and output/display_text.hpp only")
+    offence("<stepprof/" name ">: timer stands on core, errors, sorting and printable text only")
 }
 
 function check_light(name, line) {
@@ -73,7 +74,7 @@ function check(line,    name) {
 BEGIN {
   all = "core record trace analysis output timer session adapters tools"
   words(all, order)
-  words("trace/error.hpp output/display_text.hpp", timer_may)
+  words("trace/error.hpp trace/stable_sort.hpp output/display_text.hpp", timer_may)
   words("atomic cerrno climits cstddef cstdint cstdlib cstring ctime new type_traits", light)
   words("array cstdio dlfcn.h link.h unwind.h errno.h fcntl.h initializer_list limits linux/futex.h pthread.h sched.h signal.h " \
         "string_view sys/mman.h sys/syscall.h sys/types.h time.h tuple unistd.h utility", light_with_reason)

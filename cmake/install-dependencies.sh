@@ -4,15 +4,15 @@
 #
 #   sh cmake/install-dependencies.sh [NAME...] [--wish NAME...]
 #
-# The names: compiler clang clang-sanitizers clang-coverage cmake ninja fmt json catch2 eigen zlib isal torch openblas
-# elfutils libunwind perf npm chromium spin multilib. What follows --wish is installed where the system has it; where it
-# has not, the build goes on without.
+# The names: compiler clang clang-newest clang-sanitizers clang-coverage cmake ninja fmt json catch2 eigen zlib isal torch
+# openblas elfutils libunwind perf npm chromium spin multilib i386. What follows --wish is installed where the system has
+# it; where it has not, the build goes on without.
 set -eu
 [ $# -gt 0 ] || set -- compiler cmake ninja fmt json catch2 eigen
 
 cmake_needed=3.24
-names="compiler clang clang-sanitizers clang-coverage cmake ninja fmt json catch2 eigen zlib isal torch openblas"
-names="$names elfutils libunwind perf npm chromium spin multilib"
+names="compiler clang clang-newest clang-sanitizers clang-coverage cmake ninja fmt json catch2 eigen zlib isal torch"
+names="$names openblas elfutils libunwind perf npm chromium spin multilib i386"
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
 
@@ -47,6 +47,33 @@ can_link() {
   [ "$linked" = yes ]
 }
 
+# The number of the newest of the lines "clang-N" or "clang++-N" that are read, if it is newer than clang++.
+newer_clang() {
+  sed -n 's/^clang\(++\)*-\([0-9][0-9]*\)$/\2/p' | sort -n | tail -n 1 |
+    while read -r version; do
+      if [ "$version" -gt "$(clang++ -dumpversion 2>/dev/null | cut -d . -f 1)" ] 2>/dev/null; then echo "$version"; fi
+    done
+}
+has_newer_clang() {
+  IFS=:
+  for directory in $PATH; do
+    for program in "$directory"/clang++-*; do
+      if [ -x "$program" ]; then echo "${program##*/}"; fi
+    done
+  done | newer_clang | grep -q .
+}
+
+# Asks by running a program: kernels may be built, or told, to run none of 32 bits.
+runs_32_bits() {
+  program=$(mktemp)
+  ran=yes
+  # Unquoted, as above.
+  # shellcheck disable=SC2046
+  echo 'int main() {}' | $(compiler) -m32 -x c++ - -o "$program" >/dev/null 2>&1 && "$program" 2>/dev/null || ran=no
+  rm -f -- "$program"
+  [ "$ran" = yes ]
+}
+
 cmake_version() { cmake --version 2>/dev/null | sed -n 's/^cmake version \([0-9]*\.[0-9]*\).*/\1/p'; }
 
 # Is version $1 at least $2? (major.minor)
@@ -58,6 +85,7 @@ is_there() {
   case $1 in
     compiler) compiler >/dev/null && has_header cstdint ;;
     clang) has_command clang++ ;;
+    clang-newest) (has_newer_clang) ;;
     clang-sanitizers) can_link clang++ -fsanitize=address ;;
     clang-coverage) can_link clang++ -fprofile-instr-generate && has_command llvm-cov && has_command llvm-profdata ;;
     cmake) has_command cmake && at_least "$(cmake_version)" "$cmake_needed" ;;
@@ -80,6 +108,7 @@ is_there() {
     # Unquoted, as above.
     # shellcheck disable=SC2046
     multilib) can_link $(compiler) -m32 ;;
+    i386) runs_32_bits || has_command qemu-i386 ;;
     *)
       echo "install-dependencies.sh: there is no '$1'; there are: $names" >&2
       exit 2
@@ -91,6 +120,11 @@ package_of() {
   case $1 in
     compiler) echo g++ ;;
     clang) echo clang ;;
+    clang-newest)
+      version=$(apt-cache search --names-only '^clang-[0-9]+$' | cut -d ' ' -f 1 | newer_clang)
+      # There is no such package where the system has none that is newer, or its lists are still empty.
+      echo "clang-${version:-newest}"
+      ;;
     clang-sanitizers) echo "clang libclang-rt-dev" ;;
     clang-coverage) echo "clang libclang-rt-dev llvm" ;;
     cmake) echo cmake ;;
@@ -110,6 +144,7 @@ package_of() {
     chromium) echo chromium ;;
     spin) echo spin ;;
     multilib) echo g++-multilib ;;
+    i386) echo qemu-user ;;
   esac
 }
 
@@ -117,6 +152,7 @@ describe() {
   case $1 in
     compiler) echo "a C++17 compiler (g++ 9 or clang++ 10, or newer)" ;;
     clang) echo "clang++" ;;
+    clang-newest) echo "a clang++-N that is newer than clang++" ;;
     clang-sanitizers) echo "clang++ with the libraries of its sanitizers (compiler-rt)" ;;
     clang-coverage) echo "clang++ with the library of its counters (compiler-rt), llvm-cov and llvm-profdata" ;;
     cmake) echo "CMake $cmake_needed or newer$(has_command cmake && echo " (found: $(cmake_version))")" ;;
@@ -136,6 +172,7 @@ describe() {
     chromium) echo "Chromium (https://www.chromium.org)" ;;
     spin) echo "spin (https://spinroot.com)" ;;
     multilib) echo "a C++ compiler and libraries for 32-bit programs (-m32)" ;;
+    i386) echo "a kernel that runs 32-bit programs, or qemu-i386 (https://www.qemu.org)" ;;
   esac
 }
 
@@ -173,7 +210,7 @@ install() {
 install_packages() {
   echo "stepprof: installing$packages"
   if ! install --simulate >/dev/null 2>&1 || ! install; then
-    apt update && install
+    apt update && find_packages && install
   fi
 }
 

@@ -15,13 +15,16 @@ if [ "${1-}" = --preset ]; then
 fi
 
 needs="compiler cmake ninja fmt json catch2 eigen zlib"
+wishes="isal torch elfutils libunwind perf npm chromium spin multilib i386"
 case $preset in
   clang) needs="clang $needs" ;;
+  clang-newest) needs="clang $needs" wishes="clang-newest" ;;
+  32bits) needs="multilib i386 $needs" wishes="" ;;
   asan | fuzz) needs="clang-sanitizers $needs" ;;
   coverage) needs="clang-coverage $needs" ;;
 esac
 # shellcheck disable=SC2086
-sh "$root/cmake/install-dependencies.sh" $needs --wish isal torch elfutils libunwind perf npm chromium spin multilib
+sh "$root/cmake/install-dependencies.sh" $needs --wish $wishes
 
 build "$preset"
 

@@ -443,7 +443,7 @@ TEST_CASE("odd descriptions of inputs do no harm", "[recording]") {
   { stepprof::record_function scope("op", stepprof::inputs(stepprof::input_description{sizes, 1, nullptr, nullptr})); }
   {
     stepprof::record_function scope(
-        "long", stepprof::inputs(1, stepprof::scalar_list{sizes, std::size_t{1} << 61}, 2));  // 8 times that is 0
+        "long", stepprof::inputs(1, stepprof::scalar_list{sizes, SIZE_MAX / 8 + 1}, 2));  // 8 times that is 0
   }
   prof.stop();
   const stepprof::trace t = prof.result();

@@ -56,7 +56,7 @@ TEST_CASE("many scopes may end on another thread, in any order", "[foreign_ends]
   two_threads all;
   all.window(one, two, 500000);
   REQUIRE(all.events(1).size() == count + 1);
-  for (std::uint64_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const trace_event& e = all.events(1)[i + 1];
     REQUIRE(e.duration_ns() == 300000 - 10);
     REQUIRE(e.has(trace_event::other_thread));
@@ -78,7 +78,7 @@ TEST_CASE("many scopes may outlive their enclosing one on their own thread", "[f
   two_threads all;
   all.window(log, {}, 500000);
   REQUIRE(all.events(1).size() == count + 1);
-  for (std::uint64_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     REQUIRE(all.events(1)[i + 1].duration_ns() == 300000 - 10);
     REQUIRE(!all.events(1)[i + 1].has(trace_event::unfinished));
   }

@@ -22,6 +22,7 @@
 #include <stepprof/core/own_work.hpp>
 #include <stepprof/trace/large_pages.hpp>
 #include <stepprof/trace/saturating.hpp>
+#include <stepprof/trace/stable_sort.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -294,7 +295,7 @@ class averager {
     std::vector<std::uint32_t> order(groups_.size());
     for (std::uint32_t g = 0; g < order.size(); ++g) order[g] = g;
     const auto earlier = [this](std::uint32_t a, std::uint32_t b) { return groups_[a].first < groups_[b].first; };
-    if (!std::is_sorted(order.begin(), order.end(), earlier)) std::stable_sort(order.begin(), order.end(), earlier);
+    sort_stably(order.begin(), order.end(), earlier);
     reserve_large(rows_, order.size());
     if (options_.statistics) gather_durations();
     for (const std::uint32_t g : order) {

@@ -12,6 +12,7 @@
 #include <stepprof/core/memory_device.hpp>
 #include <stepprof/core/own_work.hpp>
 #include <stepprof/trace/saturating.hpp>
+#include <stepprof/trace/stable_sort.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -157,7 +158,7 @@ class timeline_maker {
   void choose_series() {
     std::vector<std::uint32_t> order(groups_.size());
     for (std::uint32_t g = 0; g < order.size(); ++g) order[g] = g;
-    std::stable_sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+    sort_stably(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
       if (groups_[a].is_nested != groups_[b].is_nested) return groups_[b].is_nested;
       return groups_[a].peak > groups_[b].peak;
     });

@@ -14,6 +14,7 @@
 #include <stepprof/analysis/event_tree.hpp>
 #include <stepprof/core/own_work.hpp>
 #include <stepprof/trace/saturating.hpp>
+#include <stepprof/trace/stable_sort.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -96,7 +97,7 @@ class step_sums {
       const trace_step& s = steps[i];
       places_.push_back({process_of(s.event), s.begin_ns, s.end_ns, i});
     }
-    std::stable_sort(places_.begin(), places_.end(), [](const place& a, const place& b) {
+    sort_stably(places_.begin(), places_.end(), [](const place& a, const place& b) {
       return a.process != b.process ? a.process < b.process : a.begin_ns < b.begin_ns;
     });
     for (const place& p : places_) {
@@ -215,8 +216,8 @@ inline std::vector<const step_time*> step_times::slowest(std::size_t limit) cons
   std::vector<const step_time*> result;
   for (const step_time& row : rows)
     if (row.complete && row.duration_ns > durations.p50_ns) result.push_back(&row);
-  std::stable_sort(result.begin(), result.end(),
-                   [](const step_time* a, const step_time* b) { return a->duration_ns > b->duration_ns; });
+  detail::sort_stably(result.begin(), result.end(),
+                      [](const step_time* a, const step_time* b) { return a->duration_ns > b->duration_ns; });
   if (result.size() > limit) result.resize(limit);
   return result;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <stepprof/trace/saturating.hpp>
+#include <stepprof/trace/stable_sort.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -138,7 +139,7 @@ class chrome_layout_maker {
   void sort(const group& g) {
     order_.clear();
     for (std::uint32_t event = g.first; event < g.last; ++event) order_.push_back(event);
-    std::stable_sort(order_.begin(), order_.end(), [this](std::uint32_t a, std::uint32_t b) {
+    sort_stably(order_.begin(), order_.end(), [this](std::uint32_t a, std::uint32_t b) {
       return events_[a].duration_ns() > events_[b].duration_ns();
     });
   }

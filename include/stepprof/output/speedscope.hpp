@@ -26,6 +26,7 @@
 #include <stepprof/output/json_writer.hpp>
 #include <stepprof/output/output_file.hpp>
 #include <stepprof/trace/error.hpp>
+#include <stepprof/trace/stable_sort.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -206,8 +207,7 @@ class speedscope_writer {
   // Equal stacks as one.
   void write_samples(const std::string& name, const char* unit, std::vector<sample> samples) {
     if (samples.empty()) return;
-    std::stable_sort(samples.begin(), samples.end(),
-                     [](const sample& a, const sample& b) { return a.stack < b.stack; });
+    sort_stably(samples.begin(), samples.end(), [](const sample& a, const sample& b) { return a.stack < b.stack; });
     std::vector<sample> merged;
     std::int64_t sum = 0;
     for (sample& s : samples) {

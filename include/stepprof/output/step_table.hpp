@@ -1,7 +1,6 @@
 // The steps of a loop as text.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,6 +16,7 @@
 #include <stepprof/output/text_grid.hpp>
 #include <stepprof/output/units.hpp>
 #include <stepprof/trace/error.hpp>
+#include <stepprof/trace/stable_sort.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -92,8 +92,8 @@ class step_table_maker {
     std::vector<const step_time*> order;
     for (const step_time& step : steps_.rows) order.push_back(&step);
     if (options_.slowest_first)
-      std::stable_sort(order.begin(), order.end(),
-                       [](const step_time* a, const step_time* b) { return a->duration_ns > b->duration_ns; });
+      sort_stably(order.begin(), order.end(),
+                  [](const step_time* a, const step_time* b) { return a->duration_ns > b->duration_ns; });
     return order;
   }
   [[nodiscard]] std::string time(std::int64_t ns) const { return format_time(ns, unit_); }

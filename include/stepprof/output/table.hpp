@@ -23,6 +23,7 @@
 #include <stepprof/output/units.hpp>
 #include <stepprof/trace/error.hpp>
 #include <stepprof/trace/saturating.hpp>
+#include <stepprof/trace/stable_sort.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -111,10 +112,10 @@ class row_order {
     result.reserve(rows.size());
     for (const event_average& r : rows) result.push_back(&r);
     if (field_ != nullptr)
-      std::stable_sort(result.begin(), result.end(),
-                       [f = field_->value](const row* a, const row* b) { return f(*a) > f(*b); });
+      sort_stably(result.begin(), result.end(),
+                  [f = field_->value](const row* a, const row* b) { return f(*a) > f(*b); });
     else if (before_ != nullptr)
-      std::stable_sort(result.begin(), result.end(), [this](const row* a, const row* b) { return before_(*a, *b); });
+      sort_stably(result.begin(), result.end(), [this](const row* a, const row* b) { return before_(*a, *b); });
     return result;
   }
 

@@ -17,6 +17,7 @@
 #include <stepprof/output/display_text.hpp>
 #include <stepprof/timer/measurement.hpp>
 #include <stepprof/timer/time_text.hpp>
+#include <stepprof/trace/stable_sort.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -114,7 +115,7 @@ class compare::table {
       place(rows_, row_of(m));
       place(columns_, m.task.description);
     }
-    std::stable_sort(rows_.begin(), rows_.end(), [](const row_key& a, const row_key& b) {
+    detail::sort_stably(rows_.begin(), rows_.end(), [](const row_key& a, const row_key& b) {
       return std::tie(a.num_threads, a.env) < std::tie(b.num_threads, b.env);
     });
     cells_.assign(rows_.size(), std::vector<const measurement*>(columns_.size(), nullptr));

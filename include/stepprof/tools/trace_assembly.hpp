@@ -20,6 +20,7 @@
 #include <stepprof/tools/trace_records.hpp>
 #include <stepprof/trace/error.hpp>
 #include <stepprof/trace/saturating.hpp>
+#include <stepprof/trace/stable_sort.hpp>
 #include <stepprof/trace/trace_builder.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -123,8 +124,8 @@ inline bool trace_assembly::is_before(const file_slice& a, const file_slice& b) 
 }
 
 inline void trace_assembly::sort(std::vector<std::uint32_t>& slices) const {
-  std::stable_sort(slices.begin(), slices.end(),
-                   [this](std::uint32_t a, std::uint32_t b) { return is_before(slices_[a], slices_[b]); });
+  sort_stably(slices.begin(), slices.end(),
+              [this](std::uint32_t a, std::uint32_t b) { return is_before(slices_[a], slices_[b]); });
 }
 
 inline void trace_assembly::add_event(file_slice& s, std::uint32_t parent) {
@@ -262,8 +263,8 @@ inline void trace_assembly::add_steps_of_names() {
     const bool is_complete = !e.has(trace_event::unfinished);
     steps.push_back({std::strtoll(number.c_str(), nullptr, 10), e.begin_ns, e.end_ns, i, is_complete});
   }
-  std::stable_sort(steps.begin(), steps.end(),
-                   [](const trace_step& a, const trace_step& b) { return a.begin_ns < b.begin_ns; });
+  sort_stably(steps.begin(), steps.end(),
+              [](const trace_step& a, const trace_step& b) { return a.begin_ns < b.begin_ns; });
   for (const trace_step& step : steps) builder_.add_step(step);
   if (steps.empty()) return;
   builder_.info().first_step = steps.front().number;
@@ -309,8 +310,8 @@ std::vector<std::uint32_t> trace_assembly::events_of(const std::vector<Point>& p
 
 inline void trace_assembly::add_memory() {
   std::vector<file_memory>& memory = records_.memory;
-  std::stable_sort(memory.begin(), memory.end(),
-                   [](const file_memory& a, const file_memory& b) { return a.time_ns < b.time_ns; });
+  sort_stably(memory.begin(), memory.end(),
+              [](const file_memory& a, const file_memory& b) { return a.time_ns < b.time_ns; });
   const std::vector<std::uint32_t> events = events_of(memory);
   struct place {
     std::uint32_t live = npos;
@@ -344,8 +345,7 @@ inline void trace_assembly::add_memory() {
 
 inline void trace_assembly::add_marks() {
   std::vector<file_mark>& marks = records_.marks;
-  std::stable_sort(marks.begin(), marks.end(),
-                   [](const file_mark& a, const file_mark& b) { return a.time_ns < b.time_ns; });
+  sort_stably(marks.begin(), marks.end(), [](const file_mark& a, const file_mark& b) { return a.time_ns < b.time_ns; });
   const std::vector<std::uint32_t> events = events_of(marks);
   for (std::size_t i = 0; i < marks.size(); ++i) {
     trace_mark mark = marks[i].mark;

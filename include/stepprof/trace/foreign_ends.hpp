@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <stepprof/trace/log_replay.hpp>
+#include <stepprof/trace/stable_sort.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -42,8 +43,8 @@ class foreign_ends {
     // Several threads may have ended scopes of one name: in the order in which they did.
     const auto earlier = [](const auto& a, const auto& b) { return a.ticks < b.ticks; };
     const auto fresh = ends.begin() + static_cast<std::ptrdiff_t>(old);
-    std::stable_sort(ends.begin(), fresh, earlier);
-    std::stable_sort(fresh, ends.end(), earlier);
+    sort_stably(ends.begin(), fresh, earlier);
+    sort_stably(fresh, ends.end(), earlier);
     index<Thread> scopes(ends, threads);
     unmatched left;
     for (std::size_t i = 0; i < ends.size(); ++i) {

@@ -9,6 +9,7 @@
 #include <stepprof/core/memory_device.hpp>
 #include <stepprof/trace/large_pages.hpp>
 #include <stepprof/trace/log_replay.hpp>
+#include <stepprof/trace/stable_sort.hpp>
 #include <stepprof/trace/trace.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
@@ -69,8 +70,8 @@ class memory_reports {
     const std::size_t middle = first + (last - first) / 2;
     merge(first, middle);
     merge(middle, last);
-    std::inplace_merge(run(first), run(middle), run(last),
-                       [](const reported_memory& a, const reported_memory& b) { return a.ticks < b.ticks; });
+    merge_stably(run(first), run(middle), run(last),
+                 [](const reported_memory& a, const reported_memory& b) { return a.ticks < b.ticks; });
   }
 
   std::vector<reported_memory> reports_;

@@ -14,6 +14,7 @@
 #include <stepprof/trace/error.hpp>
 #include <stepprof/trace/loss_fields.hpp>
 #include <stepprof/trace/saturating.hpp>
+#include <stepprof/trace/stable_sort.hpp>
 #include <stepprof/trace/trace.hpp>
 #include <stepprof/trace/trace_builder.hpp>
 
@@ -141,7 +142,7 @@ class trace_merger {
 inline trace_merger::trace_merger(const std::vector<trace>& traces, origins of) : origins_(of) {
   for (const trace& t : traces) add_input(t);
   if (of == origins::aligned) align();
-  std::stable_sort(inputs_.begin(), inputs_.end(), [](const merge_input& a, const merge_input& b) {
+  sort_stably(inputs_.begin(), inputs_.end(), [](const merge_input& a, const merge_input& b) {
     return saturating_add(a.from->info().begin_ns, a.shift_ns) < saturating_add(b.from->info().begin_ns, b.shift_ns);
   });
 }
@@ -387,7 +388,7 @@ inline void trace_merger::add_memory() {
       if (takes(&trace_subset::memory, i))
         items.push_back({&input, i, saturating_add(input.from->memory()[i].time_ns, input.shift_ns)});
   }
-  std::stable_sort(items.begin(), items.end(), [](const item& a, const item& b) { return a.time_ns < b.time_ns; });
+  sort_stably(items.begin(), items.end(), [](const item& a, const item& b) { return a.time_ns < b.time_ns; });
   for (const item& i : items) {
     memory_event m = i.input->from->memory()[i.index];
     m.time_ns = i.time_ns;
@@ -422,8 +423,8 @@ inline void trace_merger::add_marks() {
       mark.track = moved(input.tracks, mark.track);
       marks.push_back(mark);
     }
-  std::stable_sort(marks.begin(), marks.end(),
-                   [](const trace_mark& a, const trace_mark& b) { return a.time_ns < b.time_ns; });
+  sort_stably(marks.begin(), marks.end(),
+              [](const trace_mark& a, const trace_mark& b) { return a.time_ns < b.time_ns; });
   for (const trace_mark& mark : marks) builder_.add_mark(mark);
 }
 

@@ -18,6 +18,7 @@
 #include <stepprof/trace/large_pages.hpp>
 #include <stepprof/trace/memory_match.hpp>
 #include <stepprof/trace/name_resolver.hpp>
+#include <stepprof/trace/stable_sort.hpp>
 #include <stepprof/trace/stack_resolver.hpp>
 #include <stepprof/trace/step_layout.hpp>
 #include <stepprof/trace/time_base.hpp>
@@ -369,7 +370,7 @@ inline void window_assembly::add_fact(const thread_record::scope_fact& fact, std
 
 inline void window_assembly::add_facts(std::vector<thread_record::scope_fact> facts, const event_places& event_of) {
   // Arguments of one scope may come in several pieces, with other scopes' between them.
-  std::stable_sort(facts.begin(), facts.end(), [](const auto& a, const auto& b) { return a.event < b.event; });
+  sort_stably(facts.begin(), facts.end(), [](const auto& a, const auto& b) { return a.event < b.event; });
   std::vector<trace_argument> arguments;
   for (std::size_t i = 0; i < facts.size(); ++i) {
     const std::uint32_t event = event_of(facts[i].event);

@@ -1,0 +1,18 @@
+# Sets stepprof_has_32_bits: whether the compiler can make 32-bit programs that run here, by the kernel or by qemu-i386.
+# In the latter case that is stepprof_run_32_bits.
+include(CheckCXXSourceCompiles)
+include(CheckCXXSourceRuns)
+set(program "#include <mutex>\nint main() { return sizeof(void*) == 4 ? 0 : 1; }")
+set(CMAKE_REQUIRED_FLAGS -m32)
+check_cxx_source_runs("${program}" stepprof_kernel_runs_32_bits)
+set(stepprof_has_32_bits ${stepprof_kernel_runs_32_bits})
+set(stepprof_run_32_bits "")
+if(NOT stepprof_has_32_bits)
+  find_program(STEPPROF_QEMU_I386 qemu-i386)
+  if(STEPPROF_QEMU_I386)
+    check_cxx_source_compiles("${program}" stepprof_makes_32_bits)
+    set(stepprof_has_32_bits ${stepprof_makes_32_bits})
+    set(stepprof_run_32_bits "${STEPPROF_QEMU_I386}")
+  endif()
+endif()
+unset(CMAKE_REQUIRED_FLAGS)

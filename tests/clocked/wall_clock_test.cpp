@@ -14,14 +14,14 @@
 namespace wall_clock_test {
 
 // How far the system's clock is set ahead.
-std::atomic<std::int64_t> ahead_s{0};
+std::atomic<std::time_t> ahead_s{0};
 
 }  // namespace wall_clock_test
 
 // In place of the library's.
 extern "C" int timespec_get(timespec* now, int base) noexcept {
   if (::clock_gettime(CLOCK_REALTIME, now) != 0) return 0;
-  now->tv_sec += static_cast<std::time_t>(wall_clock_test::ahead_s.load());
+  now->tv_sec += wall_clock_test::ahead_s.load();
   return base;
 }
 
@@ -41,7 +41,7 @@ stepprof::trace recorded() {
 }
 
 struct set_ahead {
-  explicit set_ahead(std::int64_t s) { ahead_s += s; }
+  explicit set_ahead(std::time_t s) { ahead_s += s; }
   ~set_ahead() { ahead_s = 0; }
   set_ahead(const set_ahead&) = delete;
   set_ahead& operator=(const set_ahead&) = delete;

@@ -145,8 +145,9 @@ class recorded_program {
 
   // Where the clock stands now is farther than it has ever been.
   static std::int64_t fake_clock_now() {
-    static std::int64_t farthest = std::int64_t{1} << 34;
-    farthest += std::int64_t{1} << 36;
+    constexpr std::int64_t stride = std::int64_t{1} << 36;
+    static std::int64_t farthest = static_cast<std::int64_t>(fake_clock::stands_at()) / stride * stride;
+    farthest += stride;
     fake_clock::set(static_cast<std::uint64_t>(farthest));
     return farthest;
   }

@@ -27,6 +27,7 @@ struct fake_clock {
   static bool usable() noexcept { return true; }
 
   static void set(std::uint64_t ns) noexcept { now().store(ns); }
+  static std::uint64_t stands_at() noexcept { return now().load(); }
   static void advance(std::int64_t ns) noexcept { now().fetch_add(static_cast<std::uint64_t>(ns)); }
   static void ticks_per_reading(std::uint64_t ns) noexcept { step().store(ns); }
   /// Called before every reading; nullptr: nothing. It must not record.

@@ -110,6 +110,20 @@
 #define STEPPROF_THROW(exception) ::std::abort()
 #endif
 
+// Around macros that number what they declare: clang++ 22 calls __COUNTER__ an extension where users turn on
+// -Wpedantic.
+#if defined(__clang__) && defined(__has_warning)
+#if __has_warning("-Wc2y-extensions")
+#define STEPPROF_COUNTING_BEGIN \
+  _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wc2y-extensions\"")
+#define STEPPROF_COUNTING_END _Pragma("clang diagnostic pop")
+#endif
+#endif
+#ifndef STEPPROF_COUNTING_BEGIN
+#define STEPPROF_COUNTING_BEGIN
+#define STEPPROF_COUNTING_END
+#endif
+
 // A scope of a translation unit that is compiled to nothing must be another type than one that records, or the two
 // would share definitions.
 #if STEPPROF_DISABLE

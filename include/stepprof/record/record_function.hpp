@@ -192,11 +192,15 @@ using record_function = basic_record_function<product_clock, STEPPROF_IF_ENABLED
 /// `STEPPROF_SCOPE("name", attributes...)`: a scope from here to the end of the block, with a call site of its own,
 /// which is the cheapest way and also records file and line. The name must be a literal.
 #define STEPPROF_SCOPE(...)                                                                                   \
+  STEPPROF_COUNTING_BEGIN                                                                                     \
   STEPPROF_IF_ENABLED(STEPPROF_DETAIL_SCOPE(__COUNTER__, "" STEPPROF_DETAIL_FIRST(__VA_ARGS__), __VA_ARGS__), \
-                      static_cast<void>(0))
+                      static_cast<void>(0))                                                                   \
+  STEPPROF_COUNTING_END
 
 /// A scope named after the enclosing function.
-#define STEPPROF_FUNCTION() \
-  STEPPROF_IF_ENABLED(STEPPROF_DETAIL_SCOPE(__COUNTER__, __func__, __func__), static_cast<void>(0))
+#define STEPPROF_FUNCTION()                                                                         \
+  STEPPROF_COUNTING_BEGIN                                                                           \
+  STEPPROF_IF_ENABLED(STEPPROF_DETAIL_SCOPE(__COUNTER__, __func__, __func__), static_cast<void>(0)) \
+  STEPPROF_COUNTING_END
 
 STEPPROF_END_NAMESPACE

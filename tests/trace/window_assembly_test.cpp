@@ -45,7 +45,8 @@ TEST_CASE("a log of any ids, steps and times is a trace", "[window_assembly]") {
   REQUIRE(replay.replay(log.bytes().data(), log.bytes().size()) == log.bytes().size());
   threads.push_back({replay.end_window(~std::uint64_t{0}), &replay, 0, ""});
   assembly.builder().add_process({});
-  assembly.set_times(threads[0].record.cut_ticks, threads[0].record.cut_ticks, tick_converter(5, 1.0), clock_anchor(), clock_anchor());
+  assembly.set_times(threads[0].record.cut_ticks, threads[0].record.cut_ticks, tick_converter(5, 1.0), clock_anchor(),
+                     clock_anchor());
   assembly.assemble(threads);
   const trace t = assembly.builder().finish();
   CHECK(t.losses().kept == 1);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <stepprof/core/registry.hpp>
 #include <stepprof/session/diagnostics.hpp>

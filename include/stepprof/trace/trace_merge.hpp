@@ -212,14 +212,17 @@ inline std::uint32_t trace_merger::text(merge_input& input, std::uint32_t index)
   return known;
 }
 
+// What the system calls it.
+inline std::int64_t real_pid(const trace_process& process) noexcept {
+  return process.os_pid != 0 ? process.os_pid : process.pid;
+}
+
 // The index of the process in the result.
 inline std::uint32_t trace_merger::join_process(const merge_input& input, const trace_process& process) {
   const std::int64_t origin = input.from->info().base_time_ns;
   const auto is_same = [&](const trace_process& known, std::int64_t origin_of_known) {
     if (origins_ == origins::one) return known.pid == process.pid;
-    const std::int64_t pid = known.os_pid != 0 ? known.os_pid : known.pid;
-    return pid == (process.os_pid != 0 ? process.os_pid : process.pid) && known.host == process.host &&
-           origin_of_known == origin;
+    return real_pid(known) == real_pid(process) && known.host == process.host && origin_of_known == origin;
   };
   // Two of one trace never become one: it may be a merged one.
   const auto is_of_this_input = [&input](std::size_t known) {
@@ -257,10 +260,8 @@ inline std::uint32_t trace_merger::join_process(const merge_input& input, const 
 
 inline void trace_merger::join_processes() {
   for (merge_input& input : inputs_)
-    for (const trace_process& process : input.from->processes()) {
-      const std::uint32_t joined_with = join_process(input, process);
-      input.processes.push_back(joined_with);
-    }
+    for (const trace_process& process : input.from->processes())
+      input.processes.push_back(join_process(input, process));
   for (trace_process& process : processes_) builder_.add_process(std::move(process));
 }
 
@@ -477,7 +478,7 @@ inline void trace_merger::add_alignment_note() {
       is_named[input.processes[i]] = true;
       const trace_process& process = input.from->processes()[i];
       text += separator;
-      text += "process " + std::to_string(process.os_pid != 0 ? process.os_pid : process.pid);
+      text += "process " + std::to_string(real_pid(process));
       if (!process.host.empty()) text += " of " + process.host;
       text += " moved by " + std::to_string(input.shift_ns) + " ns, +-" +
               std::to_string(origin_error_ns(input.from->info())) + " ns";

@@ -340,7 +340,7 @@ class chrome_trace_head {
       const trace_process& p = trace_.processes()[i];
       out.begin_object();
       out.field("pid", ids_.pid(i));
-      out.field("os_pid", p.os_pid != 0 ? p.os_pid : p.pid);
+      out.field("os_pid", real_pid(p));
       out.field("rank", p.rank);
       out.field("host", p.host);
       out.field("name", p.name);

@@ -92,7 +92,7 @@ inline std::string default_worker_name(const trace& t) {
   std::string name = process.host.empty() ? "localhost" : process.host;
   for (char& c : name)
     if (is_path_separator(c) || is_control(c)) c = '_';
-  name += '_' + std::to_string(process.os_pid != 0 ? process.os_pid : process.pid);
+  name += '_' + std::to_string(real_pid(process));
   if (process.rank >= 0) name += "_rank" + std::to_string(process.rank);
   return name + "_cycle" + std::to_string(t.info().cycle);
 }

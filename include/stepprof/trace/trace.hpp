@@ -238,6 +238,11 @@ struct trace_info {
 
 namespace detail {
 
+// The number that the system has for a process.
+inline std::int64_t real_pid(const trace_process& process) noexcept {
+  return process.os_pid != 0 ? process.os_pid : process.pid;
+}
+
 // A growing set of texts, each stored once, addressed by a dense index.
 class string_table {
  public:

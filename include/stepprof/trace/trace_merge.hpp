@@ -212,11 +212,6 @@ inline std::uint32_t trace_merger::text(merge_input& input, std::uint32_t index)
   return known;
 }
 
-// What the system calls it.
-inline std::int64_t real_pid(const trace_process& process) noexcept {
-  return process.os_pid != 0 ? process.os_pid : process.pid;
-}
-
 // The index of the process in the result.
 inline std::uint32_t trace_merger::join_process(const merge_input& input, const trace_process& process) {
   const std::int64_t origin = input.from->info().base_time_ns;

@@ -15,6 +15,7 @@
 #include <stepprof/analysis/op_inputs.hpp>
 #include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
+#include <stepprof/trace/wide_key.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -158,7 +159,7 @@ class flop_counter {
   result from_formula(const trace_event& e) {
     const event_detail& d = trace_.detail(e);
     const std::uint64_t inputs = std::uint64_t{d.input_dims} << 32 | d.concrete_inputs;
-    std::unordered_map<std::uint64_t, result>& of_name = known_[e.name];
+    wide_key_map<result>& of_name = known_[e.name];
     const auto found = of_name.find(inputs);
     if (found != of_name.end()) return found->second;
     result r;
@@ -173,7 +174,7 @@ class flop_counter {
   const trace& trace_;
   const flop_formulas& formulas_;
   std::uint32_t key_;  // of the argument in which programs say it
-  std::unordered_map<std::uint32_t, std::unordered_map<std::uint64_t, result>> known_;
+  std::unordered_map<std::uint32_t, wide_key_map<result>> known_;
 };
 
 }  // namespace detail

@@ -24,6 +24,7 @@
 #include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/stable_sort.hpp>
 #include <stepprof/trace/trace.hpp>
+#include <stepprof/trace/wide_key.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -166,7 +167,7 @@ class averager {
       return;
     }
     string_table cut;
-    std::unordered_map<std::uint64_t, std::uint32_t> known;  // equal stacks are one text or one stack of the trace
+    wide_key_map<std::uint32_t> known;  // equal stacks are one text or one stack of the trace
     stack_of_.resize(events.size());
     for (std::size_t i = 0; i < events.size(); ++i) {
       const event_detail& d = trace_.detail(events[i]);

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/stable_sort.hpp>
 #include <stepprof/trace/trace.hpp>
+#include <stepprof/trace/wide_key.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -235,7 +235,7 @@ class timeline_maker {
   memory_timeline_options options_;
   std::vector<point> points_;
   std::vector<group> groups_;
-  std::unordered_map<std::uint64_t, std::uint32_t> group_by_key_;
+  wide_key_map<std::uint32_t> group_by_key_;
   std::int64_t total_ = 0;
   std::size_t peak_at_ = npos;
   memory_timeline result_;

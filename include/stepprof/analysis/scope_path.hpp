@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include <stepprof/trace/trace.hpp>
+#include <stepprof/trace/wide_key.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -22,7 +22,7 @@ class pair_numbers {
   }
 
  private:
-  std::unordered_map<std::uint64_t, std::uint32_t> numbers_;
+  wide_key_map<std::uint32_t> numbers_;
 };
 
 // For every event a number of the names of its `n` innermost enclosing events: equal chains, equal numbers.

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/stable_sort.hpp>
 #include <stepprof/trace/trace.hpp>
+#include <stepprof/trace/wide_key.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -205,9 +205,9 @@ class step_sums {
   const event_tree& tree_;
   const trace& trace_;
   std::vector<place> places_;
-  std::vector<step_time> rows_;                                   // of each place
-  std::size_t complete_ = 0;                                      // of these
-  std::unordered_map<std::uint64_t, std::int64_t> self_of_name_;  // name << 32 | row
+  std::vector<step_time> rows_;              // of each place
+  std::size_t complete_ = 0;                 // of these
+  wide_key_map<std::int64_t> self_of_name_;  // name << 32 | row
 };
 
 }  // namespace detail

@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <unordered_map>
 #include <vector>
 
 #include <stepprof/analysis/call_stack.hpp>
@@ -24,6 +23,7 @@
 #include <stepprof/trace/error.hpp>
 #include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/trace.hpp>
+#include <stepprof/trace/wide_key.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -192,7 +192,7 @@ class stack_places {
   stack_tree& stacks_;
   std::vector<std::string> frames_;  // by name
   std::vector<std::uint32_t> nodes_;
-  std::unordered_map<std::uint64_t, std::uint32_t> native_;
+  wide_key_map<std::uint32_t> native_;
 };
 
 }  // namespace detail

@@ -13,7 +13,6 @@
 #include <string_view>
 #include <system_error>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -28,6 +27,7 @@
 #include <stepprof/trace/error.hpp>
 #include <stepprof/trace/stable_sort.hpp>
 #include <stepprof/trace/trace.hpp>
+#include <stepprof/trace/wide_key.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -91,7 +91,7 @@ class speedscope_frames {
   const trace& trace_;
   std::vector<frame> frames_;
   std::map<std::tuple<std::string_view, std::string_view, std::uint32_t>, std::uint32_t> numbers_;
-  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> stacks_;
+  wide_key_map<std::vector<std::uint32_t>> stacks_;
 };
 
 class speedscope_writer {

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <stepprof/trace/log_replay.hpp>
 #include <stepprof/trace/stable_sort.hpp>
+#include <stepprof/trace/wide_key.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -124,8 +124,8 @@ class foreign_ends {
       record.has_strays = true;
     }
 
-    std::unordered_map<std::uint64_t, by_begin> named_;  // by thread and name
-    std::unordered_map<std::uint64_t, place> manual_;    // by serial number
+    wide_key_map<by_begin> named_;  // by thread and name
+    wide_key_map<place> manual_;    // by serial number
   };
 
   std::vector<thread_record::foreign_end> waiting_;

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include <stepprof/core/word.hpp>
 #include <stepprof/trace/event_list.hpp>
 #include <stepprof/trace/trace.hpp>
+#include <stepprof/trace/wide_key.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -234,7 +234,7 @@ class log_replay {
     }
 
    private:
-    using scopes_by_key = std::unordered_map<std::uint64_t, std::vector<open_scope>>;
+    using scopes_by_key = wide_key_map<std::vector<open_scope>>;
     scopes_by_key& by_key(std::uint64_t serial) { return serial != 0 ? manual_ : named_; }
     static std::uint64_t key_of(std::uint32_t id, std::uint64_t serial) noexcept { return serial != 0 ? serial : id; }
     template <class Condition>

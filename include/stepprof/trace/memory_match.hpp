@@ -14,6 +14,7 @@
 #include <stepprof/trace/saturating.hpp>
 #include <stepprof/trace/time_base.hpp>
 #include <stepprof/trace/trace_builder.hpp>
+#include <stepprof/trace/wide_key.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -98,7 +99,7 @@ class memory_pairs {
     memory_device device;
     bool is_named = false;
     bool has_ranges = false;
-    std::unordered_map<std::uint64_t, place> places;  // by address
+    wide_key_map<place> places;                       // by address
     std::map<std::uint64_t, std::uint32_t> in_order;  // live blocks that a range, or another block, may lie in
   };
 

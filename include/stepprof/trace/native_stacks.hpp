@@ -10,12 +10,12 @@
 #include <memory>
 #include <string>
 #include <system_error>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <stepprof/config.hpp>
 #include <stepprof/trace/npos.hpp>
+#include <stepprof/trace/wide_key.hpp>
 
 STEPPROF_BEGIN_NAMESPACE
 
@@ -138,7 +138,7 @@ class frame_texts {
     std::string name;
     std::unique_ptr<symboliser> symbols;
     bool is_open = false;
-    std::unordered_map<std::uint64_t, std::vector<named>> known;  // by address
+    wide_key_map<std::vector<named>> known;  // by address
   };
 
   static void append(std::string& text, const std::string& frame) {

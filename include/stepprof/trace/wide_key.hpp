@@ -13,8 +13,9 @@ STEPPROF_BEGIN_NAMESPACE
 namespace detail {
 
 // Where std::size_t has 32 bits, std::hash of libstdc++ keeps the lower half of a key: all pairs that have the second
-// number in common would be in one bucket. So both halves are joined, multiplied by 2^64 / the golden ratio (Knuth, The
-// Art of Computer Programming, volume 3, section 6.4) and joined again. A std::size_t as wide as a key needs none of it.
+// number in common would be in one bucket. So both halves are joined, multiplied by 2^64 / the golden ratio (Knuth,
+// The Art of Computer Programming, volume 3, section 6.4) and joined again. Nothing is to be done for a std::size_t
+// that is as wide as a key.
 template <class Size>
 Size hash_of_wide_key(std::uint64_t key) noexcept {
   if constexpr (sizeof(Size) < sizeof(key)) {
